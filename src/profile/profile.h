@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * profile.h - many paths: groups of requests, what the slow ones spend more on than typical ones,
+ * and the findings, ranked.
+ *
+ * Two passes.  First every request's (group, duration) is added: profile_note().  Then
+ * profile_rank() fixes slow and typical per group, and profile_wanted() says which requests need
+ * their path; those are added with profile_add().  profile_findings() ends it.  Rules as in
+ * design.md section 7 (Groups, slow, typical, findings).
+ */
+#ifndef PROFILE_PROFILE_H
+#define PROFILE_PROFILE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "path/path.h"
+
+struct arena;
+struct profile;
+
+struct profile_options {
+	double percentile;	/* slow is above it; 0: 95 */
+	int64_t slower_ns;	/* slow is above this instead; 0: not */
+	int sample;		/* paths wanted per group and class at the most, evenly spread; 0: 2000 */
+	int top;		/* slowest requests kept with their path; 0: 5 */
+};
+
+struct profile_group {
+	const char *name;
+	int64_t count, slow_count, typical_count;
+	int64_t slow_over_ns, p50_ns, p95_ns, p99_ns;
+	int64_t mean_ns, mean_slow_ns, mean_typical_ns;
+	double unknown_share; /* unknown and lost of the walked slow requests' time */
+	bool basis_all;	      /* too few or too even: findings rank the mean */
+};
+
+struct finding {
+	int rank;
+	const struct profile_group *group;
+	bool basis_all;
+	enum state state;
+	enum cause cause;
+	via via;
+	struct culprit culprit;
+	int64_t extra_ns;   /* mean per slow request (basis all: mean per request) */
+	double share;	    /* of mean slow - mean typical (basis all: of the mean) */
+	double presence;    /* of the slow requests */
+	int64_t count;	    /* slow requests (basis all: requests) it was present in */
+	int64_t certain_ns; /* the part of extra_ns that needed no guess */
+	int64_t mean_slow_ns, mean_typical_ns;	/* of this key */
+	uint32_t example_tid; /* of the culprit, 0 none */
+	int64_t example_start_ns; /* of the request where it was largest */
+	int example_syscall;
+};
+
+struct profile *profile_new(const struct profile_options *opt);
+void profile_free(struct profile *p);
+/* id: the caller's, for profile_wanted. */
+void profile_note(struct profile *p, int64_t id, const char *group, int64_t start_ns,
+		  int64_t duration_ns, bool cut);
+void profile_rank(struct profile *p);
+/* Should the path of this request be walked?  Cut ones are only kept among the slowest. */
+bool profile_wanted(const struct profile *p, int64_t id);
+/* The path of a wanted request. */
+void profile_add(struct profile *p, int64_t id, const struct path *path);
+void profile_findings(struct profile *p);
+
+int profile_groups(const struct profile *p, const struct profile_group **ret); /* by total extra */
+int profile_finding_list(const struct profile *p, const struct finding **ret);
+/* The slowest requests with path and budget, slowest first; paths are copies. */
+int profile_slowest(const struct profile *p, const struct path **ret_paths,
+		    const struct budget **ret_budgets);
+/* Slow requests of the whole window for the time line: fn(start, duration, slow). */
+void profile_each(const struct profile *p, void (*fn)(int64_t start_ns, int64_t duration_ns,
+						       bool slow, void *arg), void *arg);
+
+#endif
