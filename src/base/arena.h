@@ -26,7 +26,7 @@ void *arena_dup(struct arena *a, const void *data, size_t size);
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-#define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
+#define arena_new(a, type)	((type *)arena_alloc((a), sizeof(type)))
 #define arena_array(a, type, n) ((type *)arena_alloc((a), sizeof(type) * (n)))
 
 #endif

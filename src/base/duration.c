@@ -14,9 +14,8 @@ static const struct unit {
 	const char *name;
 	int64_t ns;
 } units[] = {
-	{"ns", 1},	     {"us", 1000},	    {"ms", 1000000},
-	{"s", 1000000000},   {"m", 60000000000},    {"h", 3600000000000},
-	{"", 1000000000}, /* a bare number */
+	{"ns", 1},	    {"us", 1000},	  {"ms", 1000000},  {"s", 1000000000},
+	{"m", 60000000000}, {"h", 3600000000000}, {"", 1000000000}, /* a bare number */
 };
 
 static int64_t unit_ns(const char *name)

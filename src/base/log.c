@@ -31,7 +31,8 @@ static void erase_line(void)
 	line_open = false;
 }
 
-__attribute__((format(printf, 2, 0))) static void emit(const char *level, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void emit(const char *level, const char *fmt,
+						       va_list ap)
 {
 	flockfile(stderr);
 	erase_line();

@@ -25,8 +25,7 @@ struct progress {
 	int64_t last_ns;
 	bool shown;
 };
-void progress_show(struct progress *p, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void progress_show(struct progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Removes the line. */
 void progress_done(struct progress *p);
 

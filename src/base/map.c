@@ -96,7 +96,7 @@ uint64_t *map_at(struct map *m, uint64_t key)
 
 	if (s && s->used)
 		return &s->value;
-	if ((m->n + 1) * 10 > m->cap * 7) {
+	if (!s || (m->n + 1) * 10 > m->cap * 7) {
 		grow(m);
 		s = find(m, key);
 	}

@@ -163,7 +163,8 @@ static void zsh(void)
 
 static void fish_opt(const struct cmd *cmd, const struct opt *o)
 {
-	printf("complete -c longpole -n '__fish_seen_subcommand_from %s' -l %s", cmd->name, o->name);
+	printf("complete -c longpole -n '__fish_seen_subcommand_from %s' -l %s", cmd->name,
+	       o->name);
 	if (o->letter)
 		printf(" -s %c", o->letter);
 	if (o->arg)

@@ -146,7 +146,8 @@ static const char *wanted(enum opt_type type)
 static const struct opt *find_in(const struct opt *o, char letter, const char *name, size_t len)
 {
 	for (; o && o->name; o++)
-		if (letter ? o->letter == letter : strlen(o->name) == len && !memcmp(o->name, name, len))
+		if (letter ? o->letter == letter
+			   : strlen(o->name) == len && !memcmp(o->name, name, len))
 			return o;
 	return NULL;
 }
@@ -205,7 +206,8 @@ static int short_word(struct parser *p, const char *word)
 		int rc;
 
 		if (!o)
-			return args_wrong(p->err, "unknown option '%s'", c == word + 1 ? word : name);
+			return args_wrong(p->err, "unknown option '%s'",
+					  c == word + 1 ? word : name);
 		if (o->arg) {
 			const char *value = c[1] ? c + 1 : *p->next ? *p->next++ : NULL;
 
