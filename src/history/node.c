@@ -56,6 +56,19 @@ uint32_t node_track(const struct node *n, uint32_t track)
 	return lo;
 }
 
+uint32_t node_first_from(const struct node *n, uint32_t lo, uint32_t hi, int64_t at_ns)
+{
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (n->start_ns[mid] < at_ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 static uint64_t shape_words(const struct node *n, uint32_t id)
 {
 	uint64_t words;
@@ -119,8 +132,7 @@ static int decode_interval(struct decoder *d, int64_t *last_ns, int64_t *from_ns
 
 	if (!(d->p = varint_get(d->p, d->end, &shape)) || shape >= n->shapes ||
 	    !(d->p = varint_get(d->p, d->end, &gap)) ||
-	    !(d->p = varint_get(d->p, d->end, &length)) ||
-	    d->value_bytes[shape] > d->end - d->p)
+	    !(d->p = varint_get(d->p, d->end, &length)) || d->value_bytes[shape] > d->end - d->p)
 		return -EBADMSG;
 	int64_t start = (int64_t)((uint64_t)*last_ns + unzigzag(gap));
 	int64_t end = (int64_t)((uint64_t)start + length);
@@ -144,8 +156,7 @@ static int decode_group(struct decoder *d, uint32_t group)
 	int64_t last_ns = n->ref.start_ns, from_ns = n->ref.start_ns;
 	uint64_t step, count;
 
-	if (!(d->p = varint_get(d->p, d->end, &step)) ||
-	    !(d->p = varint_get(d->p, d->end, &count)))
+	if (!(d->p = varint_get(d->p, d->end, &step)) || !(d->p = varint_get(d->p, d->end, &count)))
 		return -EBADMSG;
 	if (group ? step == 0 || step > n->ref.track_hi - d->track[group - 1] : step != 0)
 		return -EBADMSG;
@@ -241,8 +252,7 @@ static int decode_inner(struct node *n, const struct node_header *head, struct e
 	uint64_t need = sizeof(*head) + head->parts * (uint64_t)sizeof(struct node_ref) +
 			head->tracks * (uint64_t)(sizeof(uint64_t) + sizeof(uint32_t));
 
-	if (head->parts < 2 || head->parts > NODE_FAN || head->tracks == 0 ||
-	    need != n->ref.bytes)
+	if (head->parts < 2 || head->parts > NODE_FAN || head->tracks == 0 || need != n->ref.bytes)
 		return bad(n, err, "the node's counts do not fit into it");
 	n->children = head->parts;
 	n->tracks = head->tracks;

@@ -123,6 +123,8 @@ void node_free(struct node *n);
 void node_interval(const struct node *n, uint32_t i, struct interval *ret);
 /* Index of the first track >= track; n->tracks if there is none. */
 uint32_t node_track(const struct node *n, uint32_t track);
+/* Of intervals [lo, hi) of one track, the first that starts at or after at_ns; hi if none. */
+uint32_t node_first_from(const struct node *n, uint32_t lo, uint32_t hi, int64_t at_ns);
 
 /* ---- numbers of variable length ---- */
 
