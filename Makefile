@@ -18,7 +18,9 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
 WARN += $(if $(SAN),-Wno-error)
 PKGS := libbpf libelf zlib libcap
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
-ALL_CFLAGS = -std=gnu17 $(WARN) -Isrc -Ibuild $(PKG_CFLAGS) $(CFLAGS) $(SANFLAGS)
+# The empty value allows a file to say `#define _GNU_SOURCE` for itself as well.
+DIALECT := -std=gnu17 -D_GNU_SOURCE=
+ALL_CFLAGS = $(DIALECT) $(WARN) -Isrc -Ibuild $(PKG_CFLAGS) $(CFLAGS) $(SANFLAGS)
 ALL_LDFLAGS = $(LDFLAGS) $(SANFLAGS)
 FUZZFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
@@ -115,7 +117,7 @@ $(BUILD)/unit/%: tests/unit/%.c $(CORE)
 
 build/fuzz/obj/%.o: src/%.c | tools-present $(SKELS)
 	@mkdir -p $(@D)
-	$(CLANG) -std=gnu17 $(WARN) -Isrc -Ibuild $(PKG_CFLAGS) -O1 -g $(FUZZFLAGS) \
+	$(CLANG) $(DIALECT) $(WARN) -Isrc -Ibuild $(PKG_CFLAGS) -O1 -g $(FUZZFLAGS) \
 		-fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
 
 build/fuzz/core.a: $(FUZZ_OBJS)
@@ -124,7 +126,7 @@ build/fuzz/core.a: $(FUZZ_OBJS)
 
 build/fuzz/fuzz-%: tests/fuzz/fuzz-%.c build/fuzz/core.a
 	@mkdir -p $(@D)
-	$(CLANG) -std=gnu17 -Isrc -Ibuild -O1 -g $(FUZZFLAGS) -fsanitize=fuzzer \
+	$(CLANG) $(DIALECT) -Isrc -Ibuild -O1 -g $(FUZZFLAGS) -fsanitize=fuzzer \
 		-MMD -MP -MF $@.d $< build/fuzz/core.a $(PKG_LIBS) -o $@
 
 fuzz-build: $(FUZZ)

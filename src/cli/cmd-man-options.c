@@ -88,6 +88,18 @@ static void put_examples(const struct cmd *cmd)
 	}
 }
 
+/* For the page of longpole itself: every command with its page. */
+static void put_commands(void)
+{
+	for (size_t i = 0; cmd_list[i]; i++) {
+		if (cmd_list[i]->hidden)
+			continue;
+		printf(".TP\n\\fBlongpole\\-%s\\fR(1)\n", cmd_list[i]->name);
+		put_roff(cmd_list[i]->summary);
+		printf(".\n");
+	}
+}
+
 static int run(const struct cmd_args *args, struct err *err)
 {
 	static const struct part {
@@ -99,6 +111,10 @@ static int run(const struct cmd_args *args, struct err *err)
 		     {"examples", put_examples}};
 	const struct cmd *cmd = cmd_find(args->operands[0]);
 
+	if (!strcmp(args->operands[0], "longpole") && !strcmp(args->operands[1], "commands")) {
+		put_commands();
+		return CMD_FINE;
+	}
 	if (!cmd)
 		return args_wrong(err, "unknown command '%s'", args->operands[0]);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
