@@ -207,6 +207,24 @@ REC_KINDS(REC_STRUCT)
 enum rec_id { REC_KINDS(REC_ID) REC_ID_MAX = 11 };
 enum { REC_MAX_BYTES = 512 };
 
+/* Every packet of a CTF stream begins so: trace.packet.header, then stream.packet.context.  The
+ * sizes are in bits; content ends with the last record, the packet has no padding after it. */
+#define REC_MAGIC 0xc1fc1fc1u
+struct rec_packet {
+	u32 magic;
+	u8 uuid[16];
+	u32 stream_id; /* 0: all streams are of one class, cpu_id tells them apart */
+	u64 begin;     /* ts of the first record; not before the end of the packet before */
+	u64 end;       /* ts of the last one */
+	u64 content_bits;
+	u64 packet_bits;
+	u64 seq;       /* 0, 1, 2 ... in each stream */
+	u64 discarded; /* records of this CPU lost since the start */
+	u32 cpu_id;
+	u32 pad0;
+};
+_Static_assert(sizeof(struct rec_packet) == 80, "the packet head is 80 bytes");
+
 /* Why a thread left its CPU. */
 enum rec_why {
 	REC_WHY_UNKNOWN = 0,
