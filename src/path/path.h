@@ -67,8 +67,9 @@ struct culprit {
 	int64_t request;  /* CULPRIT_REQUEST: its id; else -1 */
 };
 
-/* At the grain of a finding (design.md section 7): the same culprit over many requests.  Thread
- * and process ids are ignored where grain is a container, cgroup, device or kind of kernel thread. */
+/* At the grain of a finding: the same culprit over many requests.  A process is its name in its
+ * cgroup (a pool of workers, or a child started for each request, is one culprit); a thread is
+ * itself; a kernel thread is its kind; ids are ignored for containers, cgroups and devices. */
 bool culprit_same(const struct culprit *a, const struct culprit *b);
 uint64_t culprit_hash(const struct culprit *c);
 
