@@ -50,7 +50,6 @@ BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Werror -D__TARGET_ARCH_$(bpf_arc
 .PHONY: all help demo check lint format unit fuzz fuzz-build bench bench-culprits install \
 	uninstall clean tools-present FORCE
 .DELETE_ON_ERROR:
-.SECONDARY:
 .SUFFIXES:
 
 all: $(BUILD)/longpole
@@ -103,7 +102,7 @@ build/bpf/%.bpf.o: src/bpf/%.bpf.c | tools-present
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -MF build/bpf/$*.d -c $< -o build/bpf/$*.raw.o
 	$(BPFTOOL) gen object $@ build/bpf/$*.raw.o
 
-build/bpf/%.skel.h: build/bpf/%.bpf.o
+$(SKELS): build/bpf/%.skel.h: build/bpf/%.bpf.o
 	@echo '/* NOLINTBEGIN */' >$@
 	$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf >>$@
 	@echo '/* NOLINTEND */' >>$@
