@@ -3,7 +3,7 @@
  * history.c - what the history tree costs: intervals per second built, bytes per interval,
  * queries per second; in the same run the same rows into SQLite and as raw structs.
  *
- *	bench-history [INTERVALS [THREADS]]
+ *	bench-history [INTERVALS [THREADS [NODE_BYTES [CACHE_NODES]]]]
  * The data look like a busy host: CPUS processors, THREADS threads, two intervals per context
  * switch, most absences short, a few of minutes.
  */
@@ -24,6 +24,7 @@ enum { CPUS = 8 };
 
 struct rows VEC(struct interval);
 
+static struct history_options options;
 static uint64_t seed = 88172645463325252u;
 
 static uint64_t rnd(uint64_t below)
@@ -111,7 +112,7 @@ static double build(const char *path, const struct rows *rows)
 	struct err err = {0};
 	double from = now();
 
-	if (history_create(path, NULL, &w, &err) < 0)
+	if (history_create(path, &options, &w, &err) < 0)
 		die(&err);
 	for (size_t i = 0; i < rows->n; i++)
 		if (history_add(w, &rows->at[i], &err) < 0)
@@ -207,7 +208,7 @@ static void queries(const char *path, const struct rows *rows, uint32_t threads)
 	struct err err = {0};
 	uint64_t n = 0;
 
-	if (history_open(path, NULL, &h, &err) < 0)
+	if (history_open(path, &options, &h, &err) < 0)
 		die(&err);
 	history_bounds(h, &start, &end);
 	for (int local = 1; local >= 0; local--) {
@@ -252,6 +253,8 @@ int main(int argc, char **argv)
 {
 	size_t want = argc > 1 ? strtoull(argv[1], NULL, 0) : 2000000;
 	uint32_t threads = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : 2000;
+	options.node_bytes = argc > 3 ? strtoull(argv[3], NULL, 0) : 0;
+	options.cache_nodes = argc > 4 ? strtoull(argv[4], NULL, 0) : 0;
 	char dir[] = "/tmp/longpole-bench-XXXXXX", path[64], other[64];
 	double best = 1e9, raw = 1e9, sqlite;
 	struct rows rows = {0};

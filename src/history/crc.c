@@ -66,11 +66,16 @@ __attribute__((target("sse4.2"))) static uint32_t crc_sse(uint32_t crc, const ui
 }
 #endif
 
+uint32_t crc32c_tables(uint32_t crc, const void *data, size_t len)
+{
+	return ~crc_tables(~crc, data, len);
+}
+
 uint32_t crc32c(uint32_t crc, const void *data, size_t len)
 {
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("sse4.2"))
 		return ~crc_sse(~crc, data, len);
 #endif
-	return ~crc_tables(~crc, data, len);
+	return crc32c_tables(crc, data, len);
 }

@@ -20,16 +20,16 @@ struct history;	       /* reader */
 struct history_writer; /* writer */
 
 struct history_options {
-	size_t node_bytes;  /* 0: 64 KiB */
-	size_t cache_nodes; /* reader: decoded nodes kept, 0: 256 */
+	size_t node_bytes;   /* 0: 32 KiB, about */
+	size_t cache_nodes;  /* reader: decoded nodes kept, 0: 512 */
 	const struct io *io; /* NULL: the kernel's */
 };
 
 /* ---- writing ---- */
 
 /* Makes path (mode 0600), replacing an old one; until finish it is marked incomplete. */
-int history_create(const char *path, const struct history_options *opt,
-		   struct history_writer **ret, struct err *err);
+int history_create(const char *path, const struct history_options *opt, struct history_writer **ret,
+		   struct err *err);
 /* Adds one interval.  Ends should come in nearly ascending order; a late one costs height,
  * never correctness.  -EINVAL for start >= end or n too large. */
 int history_add(struct history_writer *w, const struct interval *iv, struct err *err);

@@ -113,6 +113,8 @@ struct node {
 
 /* CRC-32C of data, going on from crc (0 at first). */
 uint32_t crc32c(uint32_t crc, const void *data, size_t len);
+/* The same without the processor's instruction; for processors that have none, and tests. */
+uint32_t crc32c_tables(uint32_t crc, const void *data, size_t len);
 
 /* Reads and decodes the node at ref.  -EBADMSG for anything that is not exactly as it should
  * be; no size or index in a decoded node needs a check after this. */

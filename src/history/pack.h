@@ -29,8 +29,8 @@ struct shape_slot;
 /* Scratch, kept between nodes so that packing allocates nothing. */
 struct packer {
 	struct VEC(uint32_t) order, spare; /* items by (track, start) */
-	struct VEC(uint8_t) node;	    /* the packed node */
-	struct VEC(uint32_t) tracks;	    /* its tracks, ascending */
+	struct VEC(uint8_t) node;	   /* the packed node */
+	struct VEC(uint32_t) tracks;	   /* its tracks, ascending */
 	struct VEC(uint8_t) shapes;
 	struct VEC(struct shape_slot) slots;
 	uint32_t stamp;

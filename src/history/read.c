@@ -26,7 +26,7 @@
 #include "history/cache.h"
 #include "history/history.h"
 
-enum { CACHE_NODES = 256 };
+enum { CACHE_NODES = 512 };
 
 /* ---- opening ---- */
 
@@ -282,7 +282,7 @@ static void search_leaf(struct search *s, const struct node *n, uint32_t group)
 	node_interval(n, i, &s->best);
 	s->found = true;
 	/* No other of this track lies between this one and at_ns. */
-	s->done = exact || (s->want != WANT_AFTER && n->end_ns[i] >= s->at_ns);
+	s->done = exact || (s->want != WANT_AFTER && n->end_ns[i] > s->at_ns);
 }
 
 static int search_node(struct search *s, const struct node_ref *ref);

@@ -48,7 +48,7 @@
 #include "history/pack.h"
 
 enum {
-	NODE_BYTES = 64 << 10, /* if the caller does not care */
+	NODE_BYTES = 32 << 10, /* if the caller does not care */
 	NODE_BYTES_MIN = 256,
 	NODE_BYTES_MAX = 16 << 20,
 	BATCH_NODES = 8,	  /* a climbers' batch becomes that many leaves, or one more */
