@@ -107,6 +107,12 @@ $(SKELS): build/bpf/%.skel.h: build/bpf/%.bpf.o
 	$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf >>$@
 	@echo '/* NOLINTEND */' >>$@
 
+# --- the programs of bench/culprits, of bench/demo and of the live tests
+
+build/bench/%: bench/culprits/%.c bench/culprits/work.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 $(WARN) $(CFLAGS) $< -o $@ -lpthread
+
 # --- tests
 
 unit: $(UNIT)
