@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The two drawings of `longpole why`, in plain ASCII: the window with its slow requests, and one
+ * request's path.
+ *
+ *	  ....1......3#2.....    a column is a span of time; a digit counts the slow requests that
+ *	  |         |         |  began in it, # is ten or more, . is requests but none slow
+ *
+ *	     +0 ns   1.20 ms  #---------------  running self
+ *	  +1.20 ms   58.1 ms  -##############-  runqueue neighbour: stress (cgroup /b), in futex
+ *
+ * Segments that are short against the whole are put together until the path fits in MAX_ROWS
+ * lines; every line's bar covers its place in the request, at least one character.
+ */
+#include "base/duration.h"
+#include "base/scoped.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cli/why.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { LINE_WIDTH = 76, BAR_WIDTH = 16, TEXT_COLUMN = 41, MAX_ROWS = 14, LABELS = 4 };
+
+/* --- the window */
+
+struct columns {
+	int64_t from_ns, length_ns;
+	uint32_t all[LINE_WIDTH], slow[LINE_WIDTH];
+};
+
+static void count_request(int64_t start_ns, int64_t duration_ns, bool slow, void *arg)
+{
+	struct columns *c = arg;
+	int64_t at = (int64_t)((__int128)(start_ns - c->from_ns) * LINE_WIDTH / c->length_ns);
+
+	(void)duration_ns;
+	/* A cut request may have begun before the window. */
+	at = at < 0 ? 0 : at >= LINE_WIDTH ? LINE_WIDTH - 1 : at;
+	c->all[at]++;
+	c->slow[at] += slow;
+}
+
+static char column_mark(const struct columns *c, int i)
+{
+	if (!c->slow[i])
+		return c->all[i] ? '.' : ' ';
+	return c->slow[i] > 9 ? '#' : (char)('0' + c->slow[i]);
+}
+
+/* Offsets from the start, each under its mark; the clock is on the line after. */
+static void put_scale(const struct why *w, int64_t length_ns, FILE *out)
+{
+	enum { STEP = LINE_WIDTH / LABELS };
+	scoped(str_fini) struct str clock = {0};
+
+	fputs("  ", out);
+	for (int i = 0; i < LABELS; i++)
+		fprintf(out, "|%*s", STEP - 1, "");
+	fputs("\n  ", out);
+	for (int i = 0; i < LABELS; i++) {
+		char ns[DURATION_TEXT];
+		int n = fprintf(out, "+%s", duration_print(length_ns / LABELS * i, ns));
+
+		fprintf(out, "%*s", STEP - n, "");
+	}
+	fputs("\n  ", out);
+	for (int i = 0; i < LABELS; i++) {
+		str_clear(&clock);
+		why_clock(w, w->start_ns + length_ns / LABELS * i, &clock);
+		fprintf(out, "%-*s", STEP, str_get(&clock));
+	}
+	fputc('\n', out);
+}
+
+void why_window_line(const struct why *w, FILE *out)
+{
+	struct columns c = {.from_ns = w->start_ns, .length_ns = w->end_ns - w->start_ns};
+	char line[LINE_WIDTH + 1] = "";
+
+	if (c.length_ns <= 0)
+		return;
+	profile_each(w->profile, count_request, &c);
+	for (int i = 0; i < LINE_WIDTH; i++)
+		line[i] = column_mark(&c, i);
+	fprintf(out, "  %s\n", line);
+	put_scale(w, c.length_ns, out);
+}
+
+/* --- a path */
+
+struct row { /* segments first .. last */
+	int first, last;
+	int64_t start_ns, end_ns;
+};
+struct rows VEC(struct row);
+
+static void make_rows(const struct path *p, int64_t short_ns, struct rows *ret)
+{
+	bool open = false; /* the last row takes more short ones */
+
+	ret->n = 0;
+	for (int i = 0; i < p->n; i++) {
+		const struct segment *s = &p->segments[i];
+		bool is_short = s->end_ns - s->start_ns < short_ns;
+
+		if (is_short && open) {
+			ret->at[ret->n - 1].last = i;
+			ret->at[ret->n - 1].end_ns = s->end_ns;
+		} else {
+			vec_push(ret, (struct row){i, i, s->start_ns, s->end_ns});
+		}
+		open = is_short;
+	}
+}
+
+static void put_bar(const struct path *p, const struct row *r, FILE *out)
+{
+	int64_t all = p->end_ns - p->start_ns;
+	int from = (int)((__int128)(r->start_ns - p->start_ns) * BAR_WIDTH / all);
+	int to = (int)(((__int128)(r->end_ns - p->start_ns) * BAR_WIDTH + all - 1) / all);
+	char bar[BAR_WIDTH + 1] = "";
+
+	for (int i = 0; i < BAR_WIDTH; i++)
+		bar[i] = i >= from && i < to ? '#' : '-';
+	fputs(bar, out);
+}
+
+/* The segment that stands for the row: the longest. */
+static const struct segment *longest(const struct path *p, const struct row *r)
+{
+	const struct segment *best = &p->segments[r->first];
+
+	for (int i = r->first; i <= r->last; i++)
+		if (p->segments[i].end_ns - p->segments[i].start_ns > best->end_ns - best->start_ns)
+			best = &p->segments[i];
+	return best;
+}
+
+static void say_segment(const struct path *p, const struct segment *s, struct str *ret)
+{
+	const char *syscall = syscall_name(s->syscall);
+	scoped(str_fini) struct str who = {0};
+
+	str_add(ret, state_word(s->state));
+	if (s->cause != CAUSE_NONE)
+		str_addf(ret, " %s", cause_word(s->cause));
+	why_who(&s->culprit, &who);
+	if (who.len)
+		str_addf(ret, ": %s", str_get(&who));
+	if (s->n_shares > 1)
+		str_addf(ret, " and %d more", s->n_shares - 1);
+	if (syscall && s->state != STATE_RUNNING)
+		str_addf(ret, ", in %s", syscall);
+	if (s->tid != p->tid && s->comm && *s->comm && s->state != STATE_RUNNING)
+		str_addf(ret, " (of %s, tid %" PRIu32 ")", s->comm, s->tid);
+}
+
+static void put_row(const struct path *p, const struct row *r, FILE *out)
+{
+	char at[DURATION_TEXT + 1] = "+", ns[DURATION_TEXT];
+	scoped(str_fini) struct str text = {0};
+
+	duration_print(r->start_ns - p->start_ns, at + 1);
+	fprintf(out, "  %9s %9s  ", at, duration_print(r->end_ns - r->start_ns, ns));
+	put_bar(p, r, out);
+	fputs("  ", out);
+	if (r->last > r->first)
+		str_addf(&text, "%d short parts, the longest: ", r->last - r->first + 1);
+	say_segment(p, longest(p, r), &text);
+	why_wrap(out, str_get(&text), TEXT_COLUMN, TEXT_COLUMN);
+}
+
+void why_path_lines(const struct why *w, const struct path *p, FILE *out)
+{
+	struct rows rows = {0};
+	int64_t all = p->end_ns - p->start_ns, short_ns = all / 50;
+
+	(void)w;
+	if (all <= 0)
+		return;
+	for (make_rows(p, short_ns, &rows); rows.n > MAX_ROWS && short_ns <= all; short_ns *= 2)
+		make_rows(p, short_ns, &rows);
+	for (size_t i = 0; i < rows.n; i++)
+		put_row(p, &rows.at[i], out);
+	vec_fini(&rows);
+}
