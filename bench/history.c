@@ -180,16 +180,18 @@ static int count(const struct interval *iv, void *arg)
 
 typedef int point_fn(struct history *h, uint32_t track, int64_t at_ns, struct interval *ret);
 
-/* local: instants near one another, as one request asks; else anywhere. */
+/* in_order: as a walk asks that takes one request after the other, fifty questions within 200
+ * intervals each; else anywhere. */
 static void points(struct history *h, const struct rows *rows, const char *name, point_fn *fn,
-		   size_t times, bool local, uint32_t threads)
+		   size_t times, bool in_order, uint32_t threads)
 {
 	struct interval iv;
-	size_t found = 0, at = 0;
+	size_t found = 0, at;
 	double from = now();
 
 	for (size_t i = 0; i < times; i++) {
-		at = local && i % 50 ? (at + rnd(200)) % rows->n : rnd(rows->n);
+		at = in_order ? (i / 50 * (rows->n / (times / 50)) + rnd(200)) % rows->n
+			      : rnd(rows->n);
 		uint32_t track = i % 3 ? track_id(TRACK_SCHED, (uint32_t)rnd(threads))
 				       : track_id(TRACK_CPU, (uint32_t)rnd(CPUS));
 
@@ -197,7 +199,7 @@ static void points(struct history *h, const struct rows *rows, const char *name,
 	}
 	from = now() - from;
 	printf("%-8s %-9s %10.0f /s  (%.2f us, %.0f %% found)\n", name,
-	       local ? "nearby" : "anywhere", (double)times / from, from / (double)times * 1e6,
+	       in_order ? "in order" : "anywhere", (double)times / from, from / (double)times * 1e6,
 	       100.0 * (double)found / (double)times);
 }
 
@@ -211,12 +213,12 @@ static void queries(const char *path, const struct rows *rows, uint32_t threads)
 	if (history_open(path, &options, &h, &err) < 0)
 		die(&err);
 	history_bounds(h, &start, &end);
-	for (int local = 1; local >= 0; local--) {
-		size_t times = local ? 1000000 : 20000;
+	for (int in_order = 1; in_order >= 0; in_order--) {
+		size_t times = in_order ? 1000000 : 20000;
 
-		points(h, rows, "at", history_at, times, local, threads);
-		points(h, rows, "before", history_before, times, local, threads);
-		points(h, rows, "after", history_after, times, local, threads);
+		points(h, rows, "at", history_at, times, in_order, threads);
+		points(h, rows, "before", history_before, times, in_order, threads);
+		points(h, rows, "after", history_after, times, in_order, threads);
 	}
 	double from = now();
 
