@@ -20,7 +20,7 @@
 void *vec_grow(void *at, size_t *cap, size_t need, size_t item_bytes);
 
 #define vec_reserve(v, need)                                                                       \
-	((v)->cap < (need)                                                                         \
+	(!(v)->at || (v)->cap < (need)                                                             \
 		 ? (void)((v)->at = vec_grow((v)->at, &(v)->cap, (need), sizeof(*(v)->at)))        \
 		 : (void)0)
 /* Appends value. */
