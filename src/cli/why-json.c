@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-static void put_window(struct json *j, const struct why *w)
+static void put_window(struct json *j, const struct why_report *w)
 {
 	char start[24];
 
@@ -22,7 +22,7 @@ static void put_window(struct json *j, const struct why *w)
 }
 
 /* One host is its own reference. */
-static void put_hosts(struct json *j, const struct why *w)
+static void put_hosts(struct json *j, const struct why_report *w)
 {
 	json_array(j, "hosts");
 	json_object(j, NULL);
@@ -36,7 +36,7 @@ static void put_hosts(struct json *j, const struct why *w)
 	json_end(j);
 }
 
-static void put_lost(struct json *j, const struct why *w)
+static void put_lost(struct json *j, const struct why_report *w)
 {
 	json_object(j, "lost");
 	json_uint(j, "records", w->lost_count);
@@ -47,7 +47,7 @@ static void put_lost(struct json *j, const struct why *w)
 	json_end(j);
 }
 
-static void put_groups(struct json *j, const struct why *w)
+static void put_groups(struct json *j, const struct why_report *w)
 {
 	const struct profile_group *g;
 	int n = profile_groups(w->profile, &g);
@@ -82,7 +82,7 @@ static void put_via(struct json *j, via v)
 	json_end(j);
 }
 
-static void put_sentences(struct json *j, const struct why *w, const struct finding *f)
+static void put_sentences(struct json *j, const struct why_report *w, const struct finding *f)
 {
 	scoped(str_fini) struct str s = {0};
 
@@ -97,7 +97,7 @@ static void put_sentences(struct json *j, const struct why *w, const struct find
 	json_str(j, "advice", str_get(&s));
 }
 
-static void put_finding(struct json *j, const struct why *w, const struct finding *f)
+static void put_finding(struct json *j, const struct why_report *w, const struct finding *f)
 {
 	json_object(j, NULL);
 	json_int(j, "rank", f->rank);
@@ -118,7 +118,7 @@ static void put_finding(struct json *j, const struct why *w, const struct findin
 	json_end(j);
 }
 
-static void put_findings(struct json *j, const struct why *w)
+static void put_findings(struct json *j, const struct why_report *w)
 {
 	const struct finding *f;
 	int n = profile_finding_list(w->profile, &f);
@@ -129,7 +129,7 @@ static void put_findings(struct json *j, const struct why *w)
 	json_end(j);
 }
 
-static void put_slowest(struct json *j, const struct why *w)
+static void put_slowest(struct json *j, const struct why_report *w)
 {
 	const struct budget *b;
 	const struct path *p;
@@ -151,7 +151,7 @@ static void put_slowest(struct json *j, const struct why *w)
 	json_end(j);
 }
 
-static void put_cost(struct json *j, const struct why *w)
+static void put_cost(struct json *j, const struct why_report *w)
 {
 	json_object(j, "cost");
 	if (w->recorder_cpu_pct < 0)
@@ -163,7 +163,7 @@ static void put_cost(struct json *j, const struct why *w)
 	json_end(j);
 }
 
-int why_json(const struct why *w, FILE *out)
+int why_json(const struct why_report *w, FILE *out)
 {
 	static const char *const subject[] = {"requests", "command", "process"};
 	struct json j;

@@ -50,7 +50,7 @@ static char column_mark(const struct columns *c, int i)
 }
 
 /* Offsets from the start, each under its mark; the clock is on the line after. */
-static void put_scale(const struct why *w, int64_t length_ns, FILE *out)
+static void put_scale(const struct why_report *w, int64_t length_ns, FILE *out)
 {
 	enum { STEP = LINE_WIDTH / LABELS };
 	scoped(str_fini) struct str clock = {0};
@@ -74,7 +74,7 @@ static void put_scale(const struct why *w, int64_t length_ns, FILE *out)
 	fputc('\n', out);
 }
 
-void why_window_line(const struct why *w, FILE *out)
+void why_window_line(const struct why_report *w, FILE *out)
 {
 	struct columns c = {.from_ns = w->start_ns, .length_ns = w->end_ns - w->start_ns};
 	char line[LINE_WIDTH + 1] = "";
@@ -172,7 +172,7 @@ static void put_row(const struct path *p, const struct row *r, FILE *out)
 	why_wrap(out, str_get(&text), TEXT_COLUMN, TEXT_COLUMN);
 }
 
-void why_path_lines(const struct why *w, const struct path *p, FILE *out)
+void why_path_lines(const struct why_report *w, const struct path *p, FILE *out)
 {
 	struct rows rows = {0};
 	int64_t all = p->end_ns - p->start_ns, short_ns = all / 50;

@@ -16,7 +16,7 @@
 enum { WIDTH = 80, NAME_WIDTH = 34, MAX_GROUPS = 12, MEANS_SHOWN = 3, BUDGET_LINES = 8 };
 
 struct page {
-	const struct why *w;
+	const struct why_report *w;
 	FILE *out;
 	bool colour;
 };
@@ -77,7 +77,7 @@ static void put_ns(const struct page *g, int64_t ns, int width)
 
 /* --- the head: where, when, how much */
 
-static void add_day_and_zone(const struct why *w, struct str *ret)
+static void add_day_and_zone(const struct why_report *w, struct str *ret)
 {
 	time_t seconds = (time_t)(w->wall_ns / 1000000000);
 	char text[64] = "";
@@ -90,13 +90,13 @@ static void add_day_and_zone(const struct why *w, struct str *ret)
 
 static void put_head(const struct page *g)
 {
-	const struct why *w = g->w;
+	const struct why_report *w = g->w;
 	scoped(str_fini) struct str s = {0};
 	char ns[DURATION_TEXT];
 
 	str_addf(&s, "%s, %s from ", w->host, duration_print(w->end_ns - w->start_ns, ns));
 	add_day_and_zone(w, &s);
-	if (w->subject == WHY_REQUESTS) {
+	if (w->subject == SUBJECT_REQUESTS) {
 		str_add(&s, ": ");
 		why_count((uint64_t)w->request_count, &s);
 		str_add(&s, w->request_count == 1 ? " request" : " requests");
@@ -193,7 +193,7 @@ static void put_findings(const struct page *g)
 {
 	const struct finding *f;
 	int n = profile_finding_list(g->w->profile, &f), slow = 0, left;
-	bool requests = g->w->subject == WHY_REQUESTS;
+	bool requests = g->w->subject == SUBJECT_REQUESTS;
 
 	while (slow < n && !f[slow].basis_all)
 		slow++;
@@ -257,7 +257,7 @@ static void say_which(const struct page *g, const struct path *p, struct str *re
 {
 	char at[DURATION_TEXT], ns[DURATION_TEXT];
 
-	str_addf(ret, "%s%s, ", g->w->subject == WHY_REQUESTS ? "The slowest " : "", p->name);
+	str_addf(ret, "%s%s, ", g->w->subject == SUBJECT_REQUESTS ? "The slowest " : "", p->name);
 	str_addf(ret, "%s from +%s (", duration_print(p->end_ns - p->start_ns, ns),
 		 duration_print(p->start_ns - g->w->start_ns, at));
 	why_clock(g->w, p->start_ns, ret);
@@ -284,7 +284,7 @@ static void put_slowest(const struct page *g)
 
 /* --- how far it can be trusted */
 
-static double unknown_share(const struct why *w)
+static double unknown_share(const struct why_report *w)
 {
 	const struct profile_group *x;
 	int n = profile_groups(w->profile, &x);
@@ -300,7 +300,7 @@ static double unknown_share(const struct why *w)
 	return all > 0 ? dark / all : 0;
 }
 
-static void add_lost(const struct why *w, struct str *ret)
+static void add_lost(const struct why_report *w, struct str *ret)
 {
 	if (!w->lost_count) {
 		str_add(ret, "No records were lost");
@@ -317,7 +317,7 @@ static void add_lost(const struct why *w, struct str *ret)
 
 static void put_foot(const struct page *g)
 {
-	const struct why *w = g->w;
+	const struct why_report *w = g->w;
 	scoped(str_fini) struct str s = {0};
 
 	add_lost(w, &s);
@@ -336,15 +336,15 @@ static void put_foot(const struct page *g)
 	why_wrap(g->out, str_get(&s), 0, 0);
 }
 
-void why_text(const struct why *w, FILE *out, bool colour)
+void why_text(const struct why_report *w, FILE *out, bool colour)
 {
 	const struct page g = {.w = w, .out = out, .colour = colour};
 
 	put_head(&g);
-	if (w->subject == WHY_REQUESTS)
+	if (w->subject == SUBJECT_REQUESTS)
 		put_groups(&g);
 	put_findings(&g);
-	if (w->subject == WHY_REQUESTS)
+	if (w->subject == SUBJECT_REQUESTS)
 		put_when(&g);
 	put_slowest(&g);
 	put_foot(&g);

@@ -237,9 +237,9 @@ static int share_pct(const struct finding *f)
 	return f->share > 1 ? 100 : (int)lround(f->share * 100);
 }
 
-static void add_measure(const struct why *w, const struct finding *f, struct str *ret)
+static void add_measure(const struct why_report *w, const struct finding *f, struct str *ret)
 {
-	if (w->subject != WHY_REQUESTS)
+	if (w->subject != SUBJECT_REQUESTS)
 		str_addf(ret, ": %d %% of the time.", share_pct(f));
 	else if (f->basis_all)
 		str_addf(ret, ": %d %% of the time, in %" PRId64 " of %" PRId64 " requests.",
@@ -250,16 +250,16 @@ static void add_measure(const struct why *w, const struct finding *f, struct str
 			 share_pct(f), in_count(f), f->count);
 }
 
-void why_sentence(const struct why *w, const struct finding *f, struct str *ret)
+void why_sentence(const struct why_report *w, const struct finding *f, struct str *ret)
 {
 	char ns[DURATION_TEXT], time[DURATION_TEXT + 16];
 	const struct filling words = {.culprit = &f->culprit,
 				      .time = time,
-				      .their = w->subject == WHY_REQUESTS ? "their" : "its"};
+				      .their = w->subject == SUBJECT_REQUESTS ? "their" : "its"};
 
 	snprintf(time, sizeof(time), "%s%s", duration_print(f->extra_ns, ns),
 		 f->basis_all ? "" : " more");
-	if (w->subject != WHY_REQUESTS)
+	if (w->subject != SUBJECT_REQUESTS)
 		str_addf(ret, "%s ", f->group->name);
 	else
 		str_addf(ret, "%s: %s ", f->group->name,
@@ -277,7 +277,7 @@ void why_advice(const struct finding *f, struct str *ret)
 
 /* --- evidence */
 
-void why_clock(const struct why *w, int64_t at_ns, struct str *ret)
+void why_clock(const struct why_report *w, int64_t at_ns, struct str *ret)
 {
 	int64_t unix_ns = w->wall_ns + (at_ns - w->start_ns);
 	time_t seconds = (time_t)(unix_ns / SECOND_NS);
@@ -289,11 +289,11 @@ void why_clock(const struct why *w, int64_t at_ns, struct str *ret)
 		 (int)(unix_ns % SECOND_NS / 1000000));
 }
 
-static bool say_means(const struct why *w, const struct finding *f, struct str *ret)
+static bool say_means(const struct why_report *w, const struct finding *f, struct str *ret)
 {
 	char a[DURATION_TEXT], b[DURATION_TEXT], c[DURATION_TEXT], d[DURATION_TEXT];
 
-	if (w->subject != WHY_REQUESTS)
+	if (w->subject != SUBJECT_REQUESTS)
 		str_addf(ret, "%s of %s", duration_print(f->mean_slow_ns, a),
 			 duration_print(f->group->mean_ns, b));
 	else if (f->basis_all)
@@ -308,12 +308,12 @@ static bool say_means(const struct why *w, const struct finding *f, struct str *
 	return true;
 }
 
-static bool say_example(const struct why *w, const struct finding *f, struct str *ret)
+static bool say_example(const struct why_report *w, const struct finding *f, struct str *ret)
 {
 	const char *syscall = syscall_name(f->example_syscall);
 	char ns[DURATION_TEXT], at[DURATION_TEXT];
 
-	if (!f->example_ns || w->subject != WHY_REQUESTS)
+	if (!f->example_ns || w->subject != SUBJECT_REQUESTS)
 		return false;
 	str_addf(ret, "most: %s in the request at +%s (", duration_print(f->example_ns, ns),
 		 duration_print(f->example_start_ns - w->start_ns, at));
@@ -327,7 +327,7 @@ static bool say_example(const struct why *w, const struct finding *f, struct str
 	return true;
 }
 
-static bool say_way(const struct why *w, const struct finding *f, struct str *ret)
+static bool say_way(const struct why_report *w, const struct finding *f, struct str *ret)
 {
 	static const char *const way[VIA_COUNT] = {[VIA_LOCK] = "a lock",
 						   [VIA_CHILD] = "a child process",
@@ -347,9 +347,9 @@ static bool say_way(const struct why *w, const struct finding *f, struct str *re
 	return true;
 }
 
-static bool say_basis(const struct why *w, const struct finding *f, struct str *ret)
+static bool say_basis(const struct why_report *w, const struct finding *f, struct str *ret)
 {
-	if (w->subject != WHY_REQUESTS || !f->basis_all)
+	if (w->subject != SUBJECT_REQUESTS || !f->basis_all)
 		return false;
 	if (f->group->count < 20)
 		str_add(ret, "too few requests to tell slow from typical (20 are needed): all are "
@@ -359,7 +359,7 @@ static bool say_basis(const struct why *w, const struct finding *f, struct str *
 	return true;
 }
 
-static bool say_guess(const struct why *w, const struct finding *f, struct str *ret)
+static bool say_guess(const struct why_report *w, const struct finding *f, struct str *ret)
 {
 	char ns[DURATION_TEXT];
 
@@ -371,10 +371,11 @@ static bool say_guess(const struct why *w, const struct finding *f, struct str *
 	return true;
 }
 
-bool why_evidence(const struct why *w, const struct finding *f, int i, struct str *ret)
+bool why_evidence(const struct why_report *w, const struct finding *f, int i, struct str *ret)
 {
-	static bool (*const say[])(const struct why *, const struct finding *, struct str *) = {
-		say_means, say_example, say_way, say_basis, say_guess};
+	static bool (*const say[])(const struct why_report *, const struct finding *,
+				   struct str *) = {say_means, say_example, say_way, say_basis,
+						    say_guess};
 	int said = 0;
 
 	for (size_t k = 0; k < sizeof(say) / sizeof(say[0]); k++) {
