@@ -258,7 +258,9 @@ struct op {
 	int64_t arrived_ns;  /* RECV: when the data came; NO_TIME */
 	/* RECV: the peer's send that covers the last byte, if the peer is on this host */
 	int sender;	     /* thread, NO_INDEX */
-	int64_t sender_ns;   /* start_ns of that operation on the sender's TRACK_OPS */
+	/* start_ns of that operation on the sender's TRACK_OPS; it may be later than this one, for
+	 * a send is recorded when it returns.  NO_TIME: the thread was seen, not its send */
+	int64_t sender_ns;
 	int64_t sender_request; /* what the sender worked for: a request id or NO_INDEX */
 	/* the operation of the same request before this one */
 	int prev;	     /* thread, NO_INDEX: this is the first */
@@ -283,7 +285,9 @@ struct block {
 struct request {
 	int64_t start_ns, end_ns;
 	int slot;
-	int64_t id; /* dense from 0, in order of completion */
+	/* from 0, in order of their first operation; an exchange that was never answered is no
+	 * request and leaves a hole */
+	int64_t id;
 	uint32_t name; /* string id in names: the group name */
 	int socket;    /* served socket */
 	int status;    /* HTTP status, 0 unknown */
@@ -399,6 +403,9 @@ const char *names_address(const struct names *n, int socket, bool remote, char *
 const char *names_cgroup_key(const struct names *n);
 /* Which hierarchy is the key; chosen by model_finish from what it saw, or forced before. */
 void names_set_cgroup_key(struct names *n, const char *key);
+/* The controllers of a v1 hierarchy, as in /proc/cgroups: "cpu,cpuacct".  Told before the events;
+ * a controller (cpu, blkio) that no hierarchy has is taken to be v2's. */
+void names_set_hierarchy(struct names *n, uint32_t hierarchy, const char *controllers);
 /* Disks: by dev (major << 20 | minor), with the name of host.json if there is one. */
 int names_disk(struct names *n, uint32_t dev);
 const char *names_disk_name(const struct names *n, int disk);
