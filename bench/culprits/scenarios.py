@@ -31,6 +31,7 @@ class Scenario:
     def __init__(self, lab):
         self.lab = lab
         self.port = 0
+        self.begin_ns = 0  # of the load
         self.injectors = []
 
     # What a scenario has to say.
@@ -70,7 +71,8 @@ class Scenario:
                                              cgroup=cgroup, cpu=cpu))
 
     def events(self, name):
-        return read_events(self.lab.dir / f"{name}.log")
+        """Those since the load began: the warm-up used the same ids."""
+        return [e for e in read_events(self.lab.dir / f"{name}.log") if e.start >= self.begin_ns]
 
     def cgroup_path(self, name):
         return self.lab.cgroup(name).path
@@ -205,7 +207,6 @@ class DiskNeighbour(Scenario):
              "--runtime=60", "--readonly", "--allow_file_create=0", "--log_unix_epoch=1",
              f"--write_lat_log={self.lab.dir}/fio", "--log_max_value=0"],
             cgroup="neighbour", cpu=SYSTEM_CPU)
-        self.injectors.append(self.process)
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.modulate)
         self.thread.start()
@@ -221,8 +222,9 @@ class DiskNeighbour(Scenario):
     def stop_injectors(self):
         self.over.set()
         self.thread.join()
-        self.process.send_signal(signal.SIGCONT)
-        super().stop_injectors()
+        self.lab.stop(self.process, wait_s=15)
+        if not (self.lab.dir / "fio_lat.1.log").exists():
+            raise Failed("fio wrote no log: " + self.lab.tail("fio"))
 
     def culprit_is(self, culprit):
         return self.is_cgroup(culprit, "neighbour")
@@ -249,7 +251,7 @@ class DiskNeighbour(Scenario):
 class Lock(Scenario):
     """Every request takes a mutex that a background thread sometimes holds and computes."""
     name, state, cause, mild = "lock", "running", "lock", True
-    urls = ((1, "/item?id=%i&cpu=%p(0.12,8000,400)&lock=20"),)
+    urls = ((1, "/item?id=%i&cpu=%p(0.05,7000,400)&sleep=%p(0.05,7000,0)&lock=20"),)
     load_options = ("--connections", 2, "--gap", 16)
 
     def start(self):
@@ -271,7 +273,7 @@ class Downstream(Scenario):
     the answers, whose sizes differ."""
     name, state, cause, mild = "downstream", "running", "callee", True
     unknown_limit = 0.05
-    urls = ((1, "/item?id=%i&cpu=%p(0.2,5000,700)&size=%u(1000,200000)"),)
+    urls = ((1, "/item?id=%i&cpu=%p(0.2,4200,700)&size=%u(1000,220000)"),)
     load_options = ("--connections", 1, "--gap", 8)
     compress = True
 
@@ -305,7 +307,7 @@ class DownstreamSleep(Downstream):
 class Backlog(Scenario):
     """One worker for all connections; a report now and then holds up everybody else."""
     name, state, cause = "backlog", "backlog", "request"
-    urls = ((330, "/item?id=%i&cpu=%u(50,350)"), (1, "/report?id=%i&cpu=30000"))
+    urls = ((110, "/item?id=%i&cpu=%u(50,350)"), (1, "/report?id=%i&cpu=30000"))
     load_options = ("--connections", 16, "--gap", 20)
 
     def start(self):
