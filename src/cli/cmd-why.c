@@ -2,6 +2,7 @@
  *
  * longpole why: explains slow requests, of a recording or of a new one made for it.
  */
+#define _GNU_SOURCE /* nftw */
 #include "base/err.h"
 #include "base/log.h"
 #include "base/scoped.h"
@@ -20,20 +21,21 @@
 #include <sys/stat.h>
 
 static const struct opt opts[] = {
-	{'o', "output", "DIR", OPT_PATH, "keep the new recording in DIR"},
-	{'d', "duration", "TIME", OPT_DURATION, "record for TIME; otherwise until Ctrl-C"},
+	{'o', "output", "DIR", OPT_PATH, "keep the new recording in DIR", false},
+	{'d', "duration", "TIME", OPT_DURATION, "record for TIME; otherwise until Ctrl-C", false},
 	{0, "request", "PATTERN", OPT_STRING,
-	 "only requests whose name holds PATTERN or matches it as a glob"},
-	{0, "cgroup", "PATH", OPT_STRING, "only what threads of this cgroup served"},
-	{0, "pid", "PID", OPT_COUNT, "only what this process served"},
-	{0, "percentile", "P", OPT_PERCENT, "slow is above this percentile; 95 by default"},
-	{0, "slower", "TIME", OPT_DURATION, "slow is above TIME instead"},
-	{0, "top", "N", OPT_COUNT, "show N findings and N slowest requests; 5 by default"},
+	 "only requests whose name holds PATTERN or matches it as a glob", false},
+	{0, "cgroup", "PATH", OPT_STRING, "only what threads of this cgroup served", false},
+	{0, "pid", "PID", OPT_COUNT, "only what this process served", false},
+	{0, "percentile", "P", OPT_PERCENT, "slow is above this percentile; 95 by default", false},
+	{0, "slower", "TIME", OPT_DURATION, "slow is above TIME instead", false},
+	{0, "top", "N", OPT_COUNT, "show N findings and N slowest requests; 5 by default", false},
 	{0, "begin", "T", OPT_STRING,
-	 "from T on: a time after the start, 23:32:10, or 2026-11-29T23:32:10Z"},
-	{0, "end", "T", OPT_STRING, "up to T"},
-	{0, "buffer", "SIZE", OPT_SIZE, "ring buffer per CPU of a new recording; 8M by default"},
-	{0, "json", NULL, OPT_FLAG, "print JSON (schema longpole.why/1)"},
+	 "from T on: a time after the start, 23:32:10, or 2026-11-29T23:32:10Z", false},
+	{0, "end", "T", OPT_STRING, "up to T", false},
+	{0, "buffer", "SIZE", OPT_SIZE, "ring buffer per CPU of a new recording; 8M by default",
+	 false},
+	{0, "json", NULL, OPT_FLAG, "print JSON (schema longpole.why/1)", false},
 	{0},
 };
 
