@@ -10,8 +10,10 @@
  *	  +1.20 ms   58.1 ms  -##############-  runqueue neighbour: stress (cgroup /b), in futex
  *
  * Segments that are short against the whole are put together until the path fits in MAX_ROWS
- * lines; every line's bar covers its place in the request, at least one character.
+ * lines; every line's bar covers its place in the request, at least one character.  Such a line
+ * tells what most of its time went to.
  */
+#include "base/arena.h"
 #include "base/duration.h"
 #include "base/scoped.h"
 #include "base/str.h"
@@ -49,42 +51,46 @@ static char column_mark(const struct columns *c, int i)
 	return c->slow[i] > 9 ? '#' : (char)('0' + c->slow[i]);
 }
 
-/* Offsets from the start, each under its mark; the clock is on the line after. */
+static void put_trimmed(struct str *line, FILE *out)
+{
+	while (line->len && line->buf[line->len - 1] == ' ')
+		line->buf[--line->len] = '\0';
+	fprintf(out, "  %s\n", str_get(line));
+	str_clear(line);
+}
+
+/* Marks, under them offsets from the start, under those the time of day. */
 static void put_scale(const struct why_report *w, int64_t length_ns, FILE *out)
 {
 	enum { STEP = LINE_WIDTH / LABELS };
-	scoped(str_fini) struct str clock = {0};
+	scoped(str_fini) struct str marks = {0}, offsets = {0}, clocks = {0}, clock = {0};
 
-	fputs("  ", out);
-	for (int i = 0; i < LABELS; i++)
-		fprintf(out, "|%*s", STEP - 1, "");
-	fputs("\n  ", out);
 	for (int i = 0; i < LABELS; i++) {
+		int64_t at_ns = length_ns / LABELS * i;
 		char ns[DURATION_TEXT];
-		int n = fprintf(out, "+%s", duration_print(length_ns / LABELS * i, ns));
 
-		fprintf(out, "%*s", STEP - n, "");
-	}
-	fputs("\n  ", out);
-	for (int i = 0; i < LABELS; i++) {
+		str_addf(&marks, "%-*s", STEP, "|");
+		str_addf(&offsets, "+%-*s", STEP - 1, duration_print(at_ns, ns));
 		str_clear(&clock);
-		why_clock(w, w->start_ns + length_ns / LABELS * i, &clock);
-		fprintf(out, "%-*s", STEP, str_get(&clock));
+		why_clock(w, w->start_ns + at_ns, &clock);
+		str_addf(&clocks, "%-*s", STEP, str_get(&clock));
 	}
-	fputc('\n', out);
+	put_trimmed(&marks, out);
+	put_trimmed(&offsets, out);
+	put_trimmed(&clocks, out);
 }
 
 void why_window_line(const struct why_report *w, FILE *out)
 {
 	struct columns c = {.from_ns = w->start_ns, .length_ns = w->end_ns - w->start_ns};
-	char line[LINE_WIDTH + 1] = "";
+	scoped(str_fini) struct str line = {0};
 
 	if (c.length_ns <= 0)
 		return;
 	profile_each(w->profile, count_request, &c);
 	for (int i = 0; i < LINE_WIDTH; i++)
-		line[i] = column_mark(&c, i);
-	fprintf(out, "  %s\n", line);
+		str_addf(&line, "%c", column_mark(&c, i));
+	put_trimmed(&line, out);
 	put_scale(w, c.length_ns, out);
 }
 
@@ -96,8 +102,10 @@ struct row { /* segments first .. last */
 };
 struct rows VEC(struct row);
 
+/* Short segments that follow each other share a row, until the row has a length of its own. */
 static void make_rows(const struct path *p, int64_t short_ns, struct rows *ret)
 {
+	int64_t full_ns = 4 * short_ns;
 	bool open = false; /* the last row takes more short ones */
 
 	ret->n = 0;
@@ -105,7 +113,7 @@ static void make_rows(const struct path *p, int64_t short_ns, struct rows *ret)
 		const struct segment *s = &p->segments[i];
 		bool is_short = s->end_ns - s->start_ns < short_ns;
 
-		if (is_short && open) {
+		if (is_short && open && s->start_ns - ret->at[ret->n - 1].start_ns < full_ns) {
 			ret->at[ret->n - 1].last = i;
 			ret->at[ret->n - 1].end_ns = s->end_ns;
 		} else {
@@ -127,17 +135,6 @@ static void put_bar(const struct path *p, const struct row *r, FILE *out)
 	fputs(bar, out);
 }
 
-/* The segment that stands for the row: the longest. */
-static const struct segment *longest(const struct path *p, const struct row *r)
-{
-	const struct segment *best = &p->segments[r->first];
-
-	for (int i = r->first; i <= r->last; i++)
-		if (p->segments[i].end_ns - p->segments[i].start_ns > best->end_ns - best->start_ns)
-			best = &p->segments[i];
-	return best;
-}
-
 static void say_segment(const struct path *p, const struct segment *s, struct str *ret)
 {
 	const char *syscall = syscall_name(s->syscall);
@@ -157,6 +154,27 @@ static void say_segment(const struct path *p, const struct segment *s, struct st
 		str_addf(ret, " (of %s, tid %" PRIu32 ")", s->comm, s->tid);
 }
 
+/* What most of the row's time went to. */
+static void say_many(const struct path *p, const struct row *r, struct str *ret)
+{
+	struct path part = *p;
+	scoped(str_fini) struct str who = {0};
+	struct arena scratch;
+	struct budget b;
+
+	part.segments += r->first;
+	part.n = r->last - r->first + 1;
+	part.start_ns = r->start_ns;
+	part.end_ns = r->end_ns;
+	arena_init(&scratch);
+	budget_of(&scratch, &part, &b);
+	why_who(&b.lines[0].culprit, &who);
+	str_addf(ret, "%d parts, %.0f %% %s %s%s%s", part.n,
+		 100.0 * (double)b.lines[0].ns / (double)b.total_ns, state_word(b.lines[0].state),
+		 cause_word(b.lines[0].cause), who.len ? ": " : "", str_get(&who));
+	arena_fini(&scratch);
+}
+
 static void put_row(const struct path *p, const struct row *r, FILE *out)
 {
 	char at[DURATION_TEXT + 1] = "+", ns[DURATION_TEXT];
@@ -167,8 +185,9 @@ static void put_row(const struct path *p, const struct row *r, FILE *out)
 	put_bar(p, r, out);
 	fputs("  ", out);
 	if (r->last > r->first)
-		str_addf(&text, "%d short parts, the longest: ", r->last - r->first + 1);
-	say_segment(p, longest(p, r), &text);
+		say_many(p, r, &text);
+	else
+		say_segment(p, &p->segments[r->first], &text);
 	why_wrap(out, str_get(&text), TEXT_COLUMN, TEXT_COLUMN);
 }
 

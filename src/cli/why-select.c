@@ -166,7 +166,7 @@ static bool is_or_below(const char *path, const char *top, size_t len)
 {
 	while (len && top[len - 1] == '/')
 		len--;
-	return !strncmp(path, top, len) && (!path[len] || path[len] == '/');
+	return !len || (!strncmp(path, top, len) && (!path[len] || path[len] == '/'));
 }
 
 bool why_cgroup_matches(const char *wanted, const char *path)

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 
 enum { WIDTH = 80, NAME_WIDTH = 34, MAX_GROUPS = 12, MEANS_SHOWN = 3, BUDGET_LINES = 8 };
@@ -88,6 +89,25 @@ static void add_day_and_zone(const struct why_report *w, struct str *ret)
 	str_add(ret, text);
 }
 
+static void add_command(const struct why_report *w, struct str *ret)
+{
+	int status = w->command_status;
+
+	if (!w->command || status < 0)
+		return;
+	if (w->subject != SUBJECT_COMMAND)
+		str_addf(ret, ".  Meanwhile %s", w->command);
+	else
+		str_add(ret, ".  It");
+	if (WIFSIGNALED(status))
+		str_addf(ret, " was killed by signal %d", WTERMSIG(status));
+	else
+		str_addf(ret, " ended with status %d", WEXITSTATUS(status));
+	if (w->elsewhere_count)
+		str_addf(ret, "; others served %" PRId64 " requests", w->elsewhere_count);
+	str_add(ret, ".");
+}
+
 static void put_head(const struct page *g)
 {
 	const struct why_report *w = g->w;
@@ -104,9 +124,10 @@ static void put_head(const struct page *g)
 			str_addf(&s, ", %" PRId64 " of them cut by the edges of the recording",
 				 w->cut_count);
 	} else {
-		str_addf(&s, ": no requests were served by %s, so here is where its own time went",
+		str_addf(&s, ": no requests were served by %s, so this is where its own time went",
 			 w->subject_name);
 	}
+	add_command(w, &s);
 	why_wrap(g->out, str_get(&s), 0, 0);
 }
 
@@ -156,7 +177,7 @@ static void put_groups(const struct page *g)
 
 /* --- findings */
 
-static void put_finding(const struct page *g, const struct finding *f)
+static void put_finding(const struct page *g, const struct finding *f, bool brief)
 {
 	scoped(str_fini) struct str s = {0};
 	int at;
@@ -166,10 +187,12 @@ static void put_finding(const struct page *g, const struct finding *f)
 	fputs(g->colour && f->rank == 1 ? "\033[1m" : "", g->out);
 	why_wrap(g->out, str_get(&s), at, 3);
 	fputs(g->colour && f->rank == 1 ? "\033[0m" : "", g->out);
-	for (int i = 0; why_evidence(g->w, f, i, &s); i++) {
+	for (int i = 0; !brief && why_evidence(g->w, f, i, &s); i++) {
 		fputs("   - ", g->out);
 		why_wrap(g->out, str_get(&s), 5, 5);
 	}
+	if (brief)
+		return;
 	str_clear(&s);
 	str_add(&s, "Try: ");
 	why_advice(f, &s);
@@ -178,14 +201,14 @@ static void put_finding(const struct page *g, const struct finding *f)
 }
 
 static int put_some(const struct page *g, const struct finding *f, int n, int most,
-		    const char *title)
+		    const char *title, bool brief)
 {
 	int i;
 
 	if (n)
 		heading(g, title);
 	for (i = 0; i < n && i < most; i++)
-		put_finding(g, &f[i]);
+		put_finding(g, &f[i], brief);
 	return n - i;
 }
 
@@ -197,11 +220,12 @@ static void put_findings(const struct page *g)
 
 	while (slow < n && !f[slow].basis_all)
 		slow++;
-	left = put_some(g, f, slow, g->w->top, "Why the slow ones were slow");
+	left = put_some(g, f, slow, g->w->top, "Why the slow ones were slow", false);
 	left += put_some(g, f + slow, n - slow, slow ? MEANS_SHOWN : g->w->top,
 			 !requests ? "Where the time went"
 			 : slow	   ? "Where the time of the others went"
-				   : "No request stands out; where the time went");
+				   : "No request stands out; where the time went",
+			 slow > 0);
 	if (left)
 		fprintf(g->out, "   (%d smaller ones not shown; --top N, --json)\n", left);
 	if (!n && requests)

@@ -34,8 +34,8 @@ static const struct wording {
 	{STATE_RUNNING, CAUSE_CHILD,
 	 "waited {time} for a process started on the way, {who}, "
 	 "which was computing",
-	 "Keep the process running instead of starting it each time, or make it do less: "
-	 "perf trace -s -- COMMAND shows its system calls."},
+	 "Look at {name} next: can it do less, or be kept running instead of started each time?  "
+	 "perf record -g -a -- sleep 5, then perf report --comm {name}."},
 	{STATE_RUNNING, CAUSE_INTERRUPT, "lost {time} to interrupts while computing",
 	 "Compare /proc/interrupts and /proc/softirqs twice, a second apart; move the busy ones to "
 	 "other CPUs with /proc/irq/N/smp_affinity_list."},
@@ -65,7 +65,8 @@ static const struct wording {
 	{STATE_RUNQUEUE, CAUSE_IDLE, "waited {time} for an idle CPU to wake up",
 	 "The CPU slept deeply: forbid deep idle states (cpupower idle-set -D 50); in a virtual "
 	 "machine the host decides."},
-	{STATE_DISK, CAUSE_SERVICE, "waited {time} while the disk did {their} own reads and writes",
+	{STATE_DISK, CAUSE_SERVICE,
+	 "waited {time} while the disk{, device,} did {their} own reads and writes",
 	 "The disk itself is slow for this work: read or write less, cache more, or use a faster "
 	 "one; iostat -x 1 shows its times."},
 	{STATE_DISK, CAUSE_OWN,
@@ -195,6 +196,10 @@ static void add_word(const struct filling *f, const char *word, size_t len, stru
 		why_who(f->culprit, &who);
 		if (who.len)
 			str_addf(ret, " in %s", str_get(&who));
+	} else if (!strncmp(word, ", device,", len)) {
+		why_who(f->culprit, &who);
+		if (who.len && f->culprit->kind == CULPRIT_DEVICE)
+			str_addf(ret, " (%s)", str_get(&who));
 	} else if (!strncmp(word, "time", len))
 		str_add(ret, f->time);
 	else if (!strncmp(word, "their", len))
@@ -226,6 +231,18 @@ static void fill(const struct filling *f, const char *text, struct str *ret)
 
 /* --- the sentence */
 
+/* Whoever is spoken of: of one's own doing, the process that did it. */
+static struct culprit spoken_of(const struct finding *f)
+{
+	if (f->culprit.kind != CULPRIT_SELF || !given(f->victim_comm))
+		return f->culprit;
+	return (struct culprit){.kind = CULPRIT_PROCESS,
+				.pid = f->victim_pid,
+				.comm = f->victim_comm,
+				.name = f->victim_comm,
+				.request = -1};
+}
+
 static int64_t in_count(const struct finding *f)
 {
 	return (int64_t)llround(f->presence * (double)f->count);
@@ -253,7 +270,8 @@ static void add_measure(const struct why_report *w, const struct finding *f, str
 void why_sentence(const struct why_report *w, const struct finding *f, struct str *ret)
 {
 	char ns[DURATION_TEXT], time[DURATION_TEXT + 16];
-	const struct filling words = {.culprit = &f->culprit,
+	const struct culprit who = spoken_of(f);
+	const struct filling words = {.culprit = &who,
 				      .time = time,
 				      .their = w->subject == SUBJECT_REQUESTS ? "their" : "its"};
 
@@ -270,7 +288,8 @@ void why_sentence(const struct why_report *w, const struct finding *f, struct st
 
 void why_advice(const struct finding *f, struct str *ret)
 {
-	const struct filling words = {.culprit = &f->culprit, .time = "", .their = "their"};
+	const struct culprit who = spoken_of(f);
+	const struct filling words = {.culprit = &who, .time = "", .their = "their"};
 
 	fill(&words, find_wording(f->state, f->cause)->advice, ret);
 }

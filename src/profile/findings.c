@@ -70,6 +70,7 @@ static struct key *find_key(struct profile *p, struct tally *t, const struct bud
 	k->via = l->via;
 	k->culprit = copy_culprit(p, &l->culprit);
 	k->example_syscall = -1;
+	k->victim_comm = "";
 	k->next = (uint32_t)*head;
 	*head = t->keys.n;
 	return k;
@@ -89,7 +90,7 @@ static int64_t part_of(const struct segment *s, const struct key *k, const struc
 	return !s->n_shares && culprit_same(&s->culprit, &k->culprit) ? s->end_ns - s->start_ns : 0;
 }
 
-static void set_example(struct key *k, const struct path *path, int64_t ns)
+static void set_example(struct profile *p, struct key *k, const struct path *path, int64_t ns)
 {
 	int64_t most = 0;
 
@@ -104,6 +105,8 @@ static void set_example(struct key *k, const struct path *path, int64_t ns)
 		most = part;
 		k->example_tid = c->tid;
 		k->example_syscall = path->segments[i].syscall;
+		k->victim_pid = path->segments[i].pid;
+		k->victim_comm = profile_text(p, path->segments[i].comm);
 	}
 }
 
@@ -116,7 +119,7 @@ static void add_line(struct profile *p, struct tally *t, enum side side, const s
 	k->by[side].certain_ns += l->certain_ns;
 	k->by[side].requests += l->ns > 0;
 	if (side == SLOW && l->ns > k->example_ns)
-		set_example(k, path, l->ns);
+		set_example(p, k, path, l->ns);
 	if (l->state == STATE_UNKNOWN || l->state == STATE_LOST)
 		t->walked[side].dark_ns += l->ns;
 }
@@ -263,6 +266,8 @@ static void find_in_key(struct profile *p, const struct tally *t, const struct k
 				       .example_start_ns = k->example_start_ns,
 				       .example_tid = k->example_tid,
 				       .example_syscall = k->example_syscall,
+				       .victim_pid = k->victim_pid,
+				       .victim_comm = k->victim_comm,
 			       });
 }
 

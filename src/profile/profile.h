@@ -65,6 +65,8 @@ struct finding {
 	int64_t example_start_ns; /* of that request */
 	uint32_t example_tid;	  /* of the culprit, 0 none */
 	int example_syscall;	  /* the victim's, -1 none */
+	uint32_t victim_pid;	  /* the victim: whose thread the path was on */
+	const char *victim_comm;  /* "" unknown */
 };
 
 struct profile *profile_new(const struct profile_options *opt); /* NULL: all defaults */

@@ -29,6 +29,8 @@ struct key { /* (state, cause, via, culprit) in one group */
 	int64_t example_ns, example_start_ns;
 	uint32_t example_tid;
 	int example_syscall;
+	uint32_t victim_pid;
+	const char *victim_comm;
 	uint32_t next; /* key of the same hash + 1, 0 none */
 };
 
