@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Problem: a thread was blocked.  What released it, and what was that one doing meanwhile?
+ *
+ *	released by                 the wait becomes
+ *	data it reads next          the sender's line, or its request's chain; network
+ *	a thread                    that thread's line, `via` the kind of release
+ *	a block request             disk, before its submission the submitter's line
+ *	a timer                     sleep; disk/throttled if it could not be interrupted
+ *	its creation                its maker's line
+ *	nothing known               lock/unresolved, child/unresolved, network, unknown
+ *
+ * Data come first: who is on the CPU when they arrive is often not who sent them.  A stream
+ * socket also wakes a sleeper that then sleeps again in the same call (space became free); those
+ * sleeps are one wait:
+ *
+ *	T   |-- blocked --|x|--- blocked ---|   recv returns
+ *	                   ^ no release     ^ data arrived
+ *
+ * Limits: a futex release does not tell a lock from a condition variable; both are `lock`.
+ */
+#include <string.h>
+
+#include "walk/trip.h"
+
+static const int64_t near_ns = 100000;	   /* from an arrival to the wake it caused */
+static const int64_t clock_ns = 20000;	   /* the same, should the order be reversed */
+static const int64_t blip_ns = 50000;	   /* awake between two sleeps of one call */
+static const int64_t send_ends_ns = 1000000; /* from the wake inside a send to its return */
+
+static int64_t max64(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int socket_of(const struct walk *w, uint64_t cookie)
+{
+	uint64_t socket;
+
+	return cookie && map_get(&w->socket_by_cookie, cookie, &socket) ? (int)socket - 1
+									: NO_INDEX;
+}
+
+static const struct sockinfo *info_of(const struct walk *w, int socket)
+{
+	return socket < 0 ? NULL : names_socket(w->names, socket);
+}
+
+bool release_sent(struct walk *w, int thread, int64_t at_ns, struct op *ret)
+{
+	return walk_op_after(w, thread, at_ns, ret) && ret->dir == OP_SEND &&
+	       ret->start_ns - at_ns <= send_ends_ns;
+}
+
+/* ------------------------------------------------------------------ by data */
+
+static bool waits_for_data(struct walk *w, const struct absence *x)
+{
+	enum call call = walk_call(w, x->syscall);
+
+	if (call == CALL_SEND || call == CALL_FUTEX || call == CALL_SLEEP || call == CALL_CHILD)
+		return false;
+	return x->obj_kind == OBJ_SOCKET || x->obj_kind == OBJ_EPOLL || call == CALL_POLL;
+}
+
+/* The read that x waited for: the thread's next operation, if its data came inside of x. */
+static bool data_of(struct trip *t, const struct frame *f, const struct absence *x, struct op *ret)
+{
+	const struct sockinfo *s;
+	bool same_socket, mine;
+
+	if (!waits_for_data(t->w, x) || !walk_op_after(t->w, x->thread, x->end_ns, ret) ||
+	    ret->dir == OP_SEND || ret->arrived_ns == NO_TIME)
+		return false;
+	if (ret->arrived_ns < x->start_ns || ret->arrived_ns > x->waking_ns + clock_ns)
+		return false;
+	s = info_of(t->w, ret->socket);
+	same_socket = s && s->cookie && (s->cookie == x->obj || (x->by == BY_NET &&
+								  s->cookie == x->waker_obj));
+	if (x->obj_kind == OBJ_SOCKET && x->obj && s && s->cookie != x->obj)
+		return false;
+	mine = f->job && ret->request == f->job->request;
+	return same_socket || mine || x->waking_ns - ret->arrived_ns <= near_ns;
+}
+
+/* The start of the first of the sleeps that were one wait on the same socket. */
+static int64_t wait_began(struct walk *w, const struct absence *x)
+{
+	int64_t began_ns = x->start_ns;
+	struct absence before;
+
+	while (x->obj_kind == OBJ_SOCKET &&
+	       walk_absence_before(w, x->thread, began_ns, &before) &&
+	       began_ns - before.end_ns <= blip_ns && before.why == WHY_BLOCKED &&
+	       before.syscall == x->syscall && before.obj_kind == x->obj_kind &&
+	       before.obj == x->obj) {
+		struct op op;
+
+		if (walk_op_after(w, x->thread, before.end_ns, &op) && op.start_ns < began_ns)
+			break;
+		began_ns = before.start_ns;
+	}
+	return began_ns;
+}
+
+static enum via_word peer_word(const struct walk *w, int a, int b)
+{
+	return walk_same_process(w, a, b) ? VIA_SOCKET : VIA_CALLEE;
+}
+
+/* The sender worked for a request of its own, made for this one: that request's chain. */
+static bool callee_explain(struct trip *t, const struct frame *f, const struct op *op,
+			   int64_t from_ns)
+{
+	struct op sent;
+	struct request r;
+
+	if (op->sender_request < 0 || op->request < 0 ||
+	    walk_find_request(t->w, op->sender_request, &r) || r.parent != op->request ||
+	    !walk_op_at(t->w, op->sender, op->sender_ns, &sent))
+		return false;
+	chain_explain(t, f, &r, &sent, from_ns, via_add(f->via, VIA_CALLEE));
+	trip_network(t, f, from_ns, CAUSE_FLIGHT, op->socket, -1, true);
+	return true;
+}
+
+void release_sender(struct trip *t, const struct frame *f, const struct op *op, int64_t from_ns)
+{
+	struct frame sender;
+
+	if (from_ns >= t->cursor_ns)
+		return;
+	if (op->served || op->sender < 0) {
+		trip_network(t, f, from_ns, op->served ? CAUSE_REMOTE : CAUSE_PEER, op->socket, -1,
+			     true);
+		return;
+	}
+	if (op->sender_ns != NO_TIME && op->sender_ns < t->cursor_ns)
+		trip_network(t, f, max64(from_ns, op->sender_ns), CAUSE_FLIGHT, op->socket, -1,
+			     true);
+	if (callee_explain(t, f, op, from_ns))
+		return;
+	sender = trip_enter(t, f, op->sender, from_ns,
+			    via_add(f->via, peer_word(t->w, f->thread, op->sender)));
+	line_explain(t, &sender);
+}
+
+/* ------------------------------------------------------------------ by a thread */
+
+static enum via_word word_of(struct walk *w, const struct absence *x)
+{
+	enum call call = walk_call(w, x->syscall);
+	struct op op;
+
+	if (call == CALL_FUTEX || x->obj_kind == OBJ_FUTEX)
+		return VIA_LOCK;
+	if (call == CALL_CHILD || x->obj_kind == OBJ_CHILD)
+		return VIA_CHILD;
+	if (walk_call(w, x->waker_syscall) == CALL_KILL)
+		return VIA_SIGNAL;
+	if (x->obj_kind == OBJ_PIPE)
+		return VIA_PIPE;
+	if (x->obj_kind == OBJ_SOCKET)
+		return peer_word(w, x->thread, x->waker);
+	if (walk_is_kernel(w, x->waker))
+		return VIA_QUEUE;
+	if (release_sent(w, x->waker, x->waking_ns, &op))
+		return peer_word(w, x->thread, x->waker);
+	/* A lock inside the kernel, if it could not be interrupted. */
+	return x->state == TASK_DISK ? VIA_LOCK : VIA_QUEUE;
+}
+
+static void by_thread(struct trip *t, const struct frame *f, const struct absence *x,
+		      int64_t from_ns, enum via_word word)
+{
+	struct frame waker = trip_enter(t, f, x->waker, from_ns, via_add(f->via, word));
+
+	if (f->job && x->waker == f->job->own_thread) {
+		/* It handed the work over: up to then it was the request's own. */
+		waker.job = f->job;
+		waker.via = f->job->via;
+	}
+	line_explain(t, &waker);
+}
+
+/* A new thread goes on with the work of the one that made it. */
+static void by_maker(struct trip *t, const struct frame *f, const struct absence *x,
+		     int64_t from_ns)
+{
+	struct frame maker = trip_enter(t, f, x->waker, from_ns, f->via);
+
+	maker.job = f->job;
+	line_explain(t, &maker);
+}
+
+/* ------------------------------------------------------------------ by anything else */
+
+static void by_block(struct trip *t, const struct frame *f, const struct absence *x,
+		     int64_t from_ns)
+{
+	struct culprit device = {.kind = CULPRIT_DEVICE, .host = t->w->host, .request = -1};
+	struct block block;
+	struct frame submitter;
+
+	if (blame_find_block(t->w->blame, x->waker_obj, from_ns, t->cursor_ns, &block)) {
+		trip_emit(t, f, from_ns, STATE_DISK, CAUSE_SERVICE, &device, x->syscall, false);
+		return;
+	}
+	if (block.start_ns < t->cursor_ns)
+		trip_disk(t, f, &block, max64(from_ns, block.start_ns), x->syscall);
+	if (t->cursor_ns <= from_ns)
+		return;
+	if (block.thread >= 0 && block.thread != f->thread) {
+		submitter = trip_enter(t, f, block.thread, from_ns, via_add(f->via, VIA_QUEUE));
+		line_explain(t, &submitter);
+	} else {
+		trip_disk(t, f, &block, from_ns, x->syscall);
+	}
+}
+
+static void by_timer(struct trip *t, const struct frame *f, const struct absence *x,
+		     int64_t from_ns)
+{
+	enum call call = walk_call(t->w, x->syscall);
+	struct culprit limits = {.host = t->w->host, .request = -1, .name = "I/O or memory limit"};
+	int64_t owner;
+
+	if (x->state == TASK_DISK || x->state == TASK_IOWAIT) {
+		trip_emit(t, f, from_ns, STATE_DISK, CAUSE_THROTTLED, &limits, x->syscall, true);
+		return;
+	}
+	if (call != CALL_OTHER && call != CALL_SLEEP) {
+		trip_sleep(t, f, from_ns, true, x->syscall);
+		return;
+	}
+	/* A sleep is its own choice: made for another request, this one waited for that one. */
+	owner = f->job ? line_owner(t, f->thread, x->start_ns) : NO_INDEX;
+	if (line_is_foreign(t, f, owner))
+		trip_backlog(t, f, from_ns, owner, true);
+	else
+		trip_sleep(t, f, from_ns, false, x->syscall);
+}
+
+static enum cause end_of(const struct walk *w, int socket)
+{
+	const struct sockinfo *s = info_of(w, socket);
+
+	return s && (s->role == ROLE_SERVED || s->role == ROLE_LISTEN) ? CAUSE_REMOTE : CAUSE_PEER;
+}
+
+/* A socket became readable or writable.  On loopback that happens inside the peer's own call. */
+static void by_net(struct trip *t, const struct frame *f, const struct absence *x, int64_t from_ns)
+{
+	int socket = socket_of(t->w, x->waker_obj);
+	const struct sockinfo *s = info_of(t->w, socket);
+	struct op op;
+
+	if (s && s->peer >= 0 && x->waker > THREAD_IDLE && x->waker != f->thread &&
+	    release_sent(t->w, x->waker, x->waking_ns, &op) && op.socket == s->peer)
+		by_thread(t, f, x, from_ns, peer_word(t->w, f->thread, x->waker));
+	else
+		trip_network(t, f, from_ns, end_of(t->w, socket), socket, x->syscall, true);
+}
+
+/* Nothing is known but what it was doing. */
+static void unresolved(struct trip *t, const struct frame *f, const struct absence *x,
+		       int64_t from_ns)
+{
+	enum call call = walk_call(t->w, x->syscall);
+	struct culprit device = {.kind = CULPRIT_DEVICE, .host = t->w->host, .request = -1};
+
+	if (call == CALL_SLEEP)
+		trip_sleep(t, f, from_ns, false, x->syscall);
+	else if (call == CALL_FUTEX || x->obj_kind == OBJ_FUTEX)
+		trip_emit(t, f, from_ns, STATE_LOCK, CAUSE_UNRESOLVED, NULL, x->syscall, false);
+	else if (call == CALL_CHILD || x->obj_kind == OBJ_CHILD)
+		trip_emit(t, f, from_ns, STATE_CHILD, CAUSE_UNRESOLVED, NULL, x->syscall, false);
+	else if (x->obj_kind == OBJ_SOCKET && socket_of(t->w, x->obj) >= 0)
+		trip_network(t, f, from_ns, end_of(t->w, socket_of(t->w, x->obj)),
+			     socket_of(t->w, x->obj), x->syscall, false);
+	else if (x->state == TASK_IOWAIT)
+		trip_emit(t, f, from_ns, STATE_DISK, CAUSE_SERVICE, &device, x->syscall, false);
+	else
+		trip_unknown(t, f, from_ns, x->syscall);
+}
+
+/* ------------------------------------------------------------------ the wait */
+
+/* The thread slept until this request's data came: what is left is the wakeup. */
+static bool woken_by_own_data(const struct frame *f, const struct absence *x)
+{
+	const struct job *job = f->job;
+
+	if (!job || job->arrived_ns == NO_TIME || job->arrived_ns < x->start_ns)
+		return false;
+	return x->waking_ns - job->arrived_ns <= near_ns ||
+	       (job->cookie && ((x->by == BY_NET && x->waker_obj == job->cookie) ||
+				(x->obj_kind == OBJ_SOCKET && x->obj == job->cookie)));
+}
+
+static void by_data(struct trip *t, const struct frame *f, const struct absence *x,
+		    const struct op *op, int64_t from_ns)
+{
+	int64_t arrived_ns = max64(from_ns, min64(op->arrived_ns, t->cursor_ns));
+
+	trip_wakeup(t, f, arrived_ns, x->syscall);
+	release_sender(t, f, op, max64(f->from_ns, min64(from_ns, wait_began(t->w, x))));
+}
+
+static bool has_waker(const struct frame *f, const struct absence *x)
+{
+	return x->waker > THREAD_IDLE && x->waker != f->thread;
+}
+
+void release_explain(struct trip *t, const struct frame *f, const struct absence *x,
+		     int64_t from_ns)
+{
+	struct op op;
+
+	if (woken_by_own_data(f, x))
+		trip_wakeup(t, f, from_ns, x->syscall);
+	else if (!x->open && data_of(t, f, x, &op))
+		by_data(t, f, x, &op, from_ns);
+	else if (x->open || x->state == TASK_STOPPED)
+		unresolved(t, f, x, from_ns);
+	else if (x->by == BY_THREAD && has_waker(f, x))
+		by_thread(t, f, x, from_ns, word_of(t->w, x));
+	else if (x->by == BY_NEW && has_waker(f, x))
+		by_maker(t, f, x, from_ns);
+	else if (x->by == BY_BLOCK)
+		by_block(t, f, x, from_ns);
+	else if (x->by == BY_TIMER)
+		by_timer(t, f, x, from_ns);
+	else if (x->by == BY_NET)
+		by_net(t, f, x, from_ns);
+	else
+		unresolved(t, f, x, from_ns);
+}
