@@ -124,9 +124,35 @@ static int read_instant(const struct cmd_args *args, const char *name, struct wh
 	return 0;
 }
 
+static int check_numbers(const struct cmd_args *args, struct err *err)
+{
+	double percentile = args_percent(args, "percentile", 95);
+
+	if (percentile <= 0 || percentile >= 100)
+		return args_wrong(err, "--percentile: '%s' is not between 0 and 100",
+				  args_str(args, "percentile", ""));
+	if (args_int(args, "pid", 0) > INT32_MAX)
+		return args_wrong(err, "--pid: '%s' is no process id", args_str(args, "pid", ""));
+	if (args_int(args, "top", 0) > 1000)
+		return args_wrong(err, "--top: '%s' is more than 1000", args_str(args, "top", ""));
+	return 0;
+}
+
+static int read_window(const struct cmd_args *args, struct why_filter *ret, struct err *err)
+{
+	int rc = read_instant(args, "begin", &ret->begin, err);
+
+	if (!rc)
+		rc = read_instant(args, "end", &ret->end, err);
+	if (!rc && ret->begin.given && ret->end.given && !ret->begin.wall && !ret->end.wall &&
+	    ret->begin.ns >= ret->end.ns)
+		rc = args_wrong(err, "--end: '%s' is not after --begin", args_str(args, "end", ""));
+	return rc;
+}
+
 static int read_options(const struct cmd_args *args, struct why_options *ret, struct err *err)
 {
-	int rc;
+	int rc = check_numbers(args, err);
 
 	*ret = (struct why_options){
 		.filter = {.pattern = args_str(args, "request", NULL),
@@ -138,15 +164,9 @@ static int read_options(const struct cmd_args *args, struct why_options *ret, st
 		.own_command = args->command != NULL,
 		.stop = &stop,
 	};
-	if (args->operand_count > 1)
-		return args_wrong(err, "'%s': only one recording can be explained at a time",
-				  args->operands[1]);
-	if (args_int(args, "pid", 0) > INT32_MAX)
-		return args_wrong(err, "--pid: '%s' is no process id", args_str(args, "pid", ""));
-	if (args_int(args, "top", 0) > 1000)
-		return args_wrong(err, "--top: '%s' is more than 1000", args_str(args, "top", ""));
-	rc = read_instant(args, "begin", &ret->filter.begin, err);
-	return rc ? rc : read_instant(args, "end", &ret->filter.end, err);
+	if (args_has(args, "slower") && !ret->profile.slower_ns)
+		ret->profile.slower_ns = 1; /* everything: 0 would mean "by percentile" */
+	return rc ? rc : read_window(args, &ret->filter, err);
 }
 
 /* With a recording there is nothing to record, and so nothing that says how. */
@@ -156,6 +176,9 @@ static int check_recording_options(const struct cmd_args *args, struct err *err)
 
 	if (!args->operand_count)
 		return 0;
+	if (args->operand_count > 1)
+		return args_wrong(err, "'%s': only one recording can be explained at a time",
+				  args->operands[1]);
 	if (args->command)
 		return args_wrong(err, "'%s': either a recording or '-- %s'", args->operands[0],
 				  args->command[0]);
