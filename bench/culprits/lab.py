@@ -19,6 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "build" / "bench"
+LONGPOLE = ROOT / "build" / "longpole"
 SYSTEM_CPU, SERVICE_CPU = 0, 1  # load and injectors on one, what is measured on the other
 
 
@@ -178,12 +179,13 @@ class Lab:
             group = Cgroup(f"{self.root.path}/{name}", self.trees)
             group.make()
             self.stack.callback(group.remove)
-            self.stack.callback(self._end_all, group)
+            self.stack.callback(self.end_all, group)
             self.groups[name] = group
         return self.groups[name]
 
     @staticmethod
-    def _end_all(group):
+    def end_all(group):
+        """SIGTERM for all that runs in a cgroup of this lab, then SIGKILL."""
         for sig in (signal.SIGTERM, signal.SIGKILL):
             for _ in range(100):
                 pids = group.pids()

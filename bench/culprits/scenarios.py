@@ -92,19 +92,19 @@ class CpuNeighbour(Scenario):
     name, state, cause = "cpu-neighbour", "runqueue", "neighbour"
     group, mild, unknown_limit = "GET /page", True, 0.05
     urls = ((1, "/page?n=%u(1,20)&id=%i"),)
-    load_options = ("--connections", 1, "--gap", 7)
+    load_options = ("--connections", 1, "--gap", 8)
 
     def start(self):
         (self.lab.dir / "www").mkdir()
         for n in range(1, 21):
-            servers.write_text(self.lab.dir / "www" / f"page-{n}.txt", 12000 * n, n)
+            servers.write_text(self.lab.dir / "www" / f"page-{n}.txt", 15000 * n, n)
         _, self.port = servers.nginx(
             self.lab, "location /page { try_files /page-$arg_n.txt =404; gzip on; "
                       "gzip_comp_level 6; gzip_types text/plain; }")
-        self.lab.cgroup("service").set_shares(2048)
+        self.lab.cgroup("service").set_shares(1400)
 
     def inject(self):
-        self.hog(300, 1500)
+        self.hog(450, 1500)
 
     def culprit_is(self, culprit):
         return self.is_cgroup(culprit, "neighbour")
