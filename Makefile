@@ -16,7 +16,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
 	-Wformat=2 -Werror
 # gcc's own sanitizer checks make it see null formats and the like that are not there.
 WARN += $(if $(SAN),-Wno-error)
-PKGS := libbpf libelf zlib libcap
+PKGS := libbpf libelf zlib libcap libcjson
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 # The empty value allows a file to say `#define _GNU_SOURCE` for itself as well.
 DIALECT := -std=gnu17 -D_GNU_SOURCE=

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * host.json: what the recorder knows beside the records.  Numbers that JSON readers round come as
+ * decimal strings; both forms are taken.  What is missing is left at "not known".
+ */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/scoped.h"
+#include "base/str.h"
+#include "read/files.h"
+
+enum { HOST_MAX_BYTES = 16 << 20, CLOCKS_MAX = 1 << 20 };
+
+static void scoped_cJSON_Delete(cJSON **json)
+{
+	cJSON_Delete(*json);
+}
+
+static int64_t number(const cJSON *object, const char *key, int64_t fallback)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (cJSON_IsString(item) && item->valuestring)
+		return strtoll(item->valuestring, NULL, 10);
+	if (cJSON_IsNumber(item) && item->valuedouble > -9e18 && item->valuedouble < 9e18)
+		return (int64_t)item->valuedouble;
+	return fallback;
+}
+
+static double real(const cJSON *object, const char *key, double fallback)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	return cJSON_IsNumber(item) ? item->valuedouble : fallback;
+}
+
+static const char *string(const cJSON *object, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	return cJSON_IsString(item) && item->valuestring ? item->valuestring : "";
+}
+
+static void read_clocks(struct recording *r, const cJSON *list)
+{
+	int n = cJSON_GetArraySize(list);
+	const cJSON *item;
+
+	r->clocks = calloc((size_t)(n > 0 ? n : 1), sizeof(*r->clocks));
+	if (!r->clocks || n > CLOCKS_MAX)
+		return;
+	cJSON_ArrayForEach(item, list) {
+		r->clocks[r->n_clocks++] = (struct host_clock){number(item, "monotonic", 0),
+							       number(item, "realtime", 0),
+							       number(item, "boottime", 0)};
+	}
+}
+
+static uint32_t reason_of(const char *name)
+{
+	uint32_t i = 0;
+
+	while (i < REC_LOST_OTHER && strcmp(model_lost_name(i), name) != 0)
+		i++;
+	return i;
+}
+
+static void read_lost(struct recording *r, const cJSON *lost)
+{
+	const cJSON *item;
+
+	r->lost.records = (uint64_t)number(lost, "records", 0);
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(lost, "by_reason")) {
+		if (cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < 9e18)
+			r->lost.by_reason[reason_of(item->string)] += (uint64_t)item->valuedouble;
+	}
+}
+
+static void read_command(struct recording *r, const cJSON *command)
+{
+	scoped(str_fini) struct str text = {0};
+	const cJSON *word;
+
+	r->command_status = -1;
+	cJSON_ArrayForEach(word, cJSON_GetObjectItemCaseSensitive(command, "argv")) {
+		if (cJSON_IsString(word))
+			str_addf(&text, "%s%s", text.len ? " " : "", word->valuestring);
+	}
+	if (!text.len)
+		return;
+	r->command = str_take(&text);
+	r->command_pid = (int)number(command, "pid", 0);
+	r->command_status = (int)number(command, "status", -1);
+}
+
+static void read_lists(struct recording *r, const cJSON *root)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "disks")) {
+		vec_push(&r->files->disks,
+			 (struct named_disk){(uint32_t)number(item, "dev", 0),
+					     strdup(string(item, "name"))});
+	}
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "cgroup_mounts")) {
+		vec_push(&r->files->mounts,
+			 (struct mount){(uint32_t)number(item, "hierarchy", 0),
+					strdup(string(item, "controllers"))});
+	}
+}
+
+static void read_fields(struct recording *r, const cJSON *root)
+{
+	const cJSON *recorder = cJSON_GetObjectItemCaseSensitive(root, "recorder");
+
+	r->host = strdup(string(root, "host"));
+	r->boot_id = strdup(string(root, "boot_id"));
+	r->kernel = strdup(string(root, "kernel"));
+	r->start_ns = number(root, "start_ns", 0);
+	r->end_ns = number(root, "end_ns", 0);
+	r->n_cpus = (int)number(root, "cpus", 0);
+	r->complete = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "complete"));
+	r->recorder_cpu_pct = real(recorder, "cpu_pct", -1);
+	read_clocks(r, cJSON_GetObjectItemCaseSensitive(root, "clocks"));
+	read_lost(r, cJSON_GetObjectItemCaseSensitive(root, "lost"));
+	read_command(r, cJSON_GetObjectItemCaseSensitive(root, "command"));
+	read_lists(r, root);
+}
+
+int host_read(struct recording *r, struct err *err)
+{
+	scoped(str_fini) struct str path = {0};
+	scoped(free) char *text = NULL;
+	scoped(cJSON_Delete) cJSON *root = NULL;
+	const char *stop = NULL;
+	int rc;
+
+	str_addf(&path, "%s/host.json", r->path);
+	rc = io_read_file(path.buf, HOST_MAX_BYTES, &text, NULL, err);
+	if (rc)
+		return rc;
+	root = cJSON_ParseWithOpts(text, &stop, false);
+	if (!root)
+		return err_set(err, -EBADMSG, "%s: offset %td: not JSON", path.buf,
+			       stop ? stop - text : 0);
+	if (strcmp(string(root, "format"), "longpole.recording/1") != 0)
+		return err_set(err, -EBADMSG, "%s: format '%s' is not longpole.recording/1",
+			       path.buf, string(root, "format"));
+	read_fields(r, root);
+	if (r->start_ns <= 0)
+		return err_set(err, -EBADMSG, "%s: no start_ns", path.buf);
+	return 0;
+}
