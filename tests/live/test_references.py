@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""What the recorder says against what the kernel and other tools say of the same seconds."""
+
+import collections
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from lab import LONGPOLE, SERVICE_CPU, SYSTEM_CPU, TOOLS, need
+
+RUNQUEUE_LIMIT = 0.02
+SWITCH_LIMIT = 0.01
+
+
+class Recording:
+    """`with Recording(lab) as r: ...`, then r.records("switch") are dictionaries with a ts."""
+
+    def __init__(self, lab):
+        self.lab, self.path = lab, lab.dir / "reference.lp"
+
+    def __enter__(self):
+        self.process = self.lab.start([LONGPOLE, "record", "-o", self.path])
+        end = time.monotonic() + 5
+        while not list(self.path.glob("kernel/*")) and time.monotonic() < end:
+            time.sleep(0.02)
+        time.sleep(0.3)
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(20) == 0, self.lab.tail("longpole")
+
+    def records(self, kind):
+        tool = need("babeltrace2", "babeltrace2")
+        said = subprocess.run([tool, "--clock-cycles", self.path / "kernel"], capture_output=True,
+                              text=True, check=True).stdout
+        last = 0
+        for line in said.splitlines():
+            ts = int(re.match(r"\[(\d+)\]", line).group(1))
+            assert ts >= last, "time goes back"
+            last = ts
+            if f" {kind}: " in line:
+                yield {"ts": ts, **{k: int(v, 0) for k, v in
+                                    re.findall(r"(\w+) = (-?(?:0x[0-9A-Fa-f]+|\d+))\b", line)}}
+
+
+def schedstat(pid):
+    """(ns on a CPU, ns in a run queue, times on a CPU) of a program's first thread."""
+    with open(f"/proc/{pid}/task/{pid}/schedstat", encoding="ascii") as f:
+        return tuple(map(int, f.read().split()))
+
+
+def context_switches():
+    with open("/proc/stat", encoding="ascii") as f:
+        return int(re.search(r"^ctxt (\d+)", f.read(), re.M).group(1))
+
+
+def test_runqueue_against_schedstat(lab):
+    """Two that compute, in two cgroups on one CPU, the second half of the time: the first waits
+    in between.  It is stopped outside the measurement, so both count the same seconds."""
+    victim = lab.start([TOOLS / "hog", 100000, 100000, "/dev/null", "victim"], cgroup="a",
+                       cpu=SERVICE_CPU)
+    lab.start([TOOLS / "hog", 60, 100], cgroup="b", cpu=SERVICE_CPU)
+    time.sleep(0.1)
+    victim.send_signal(signal.SIGSTOP)
+    with Recording(lab) as recording:
+        time.sleep(0.2)
+        before = schedstat(victim.pid)
+        victim.send_signal(signal.SIGCONT)
+        time.sleep(2)
+        victim.send_signal(signal.SIGSTOP)
+        time.sleep(0.2)
+        after = schedstat(victim.pid)
+    waits = [r["ts"] - (r["next_runnable"] or r["next_left"])
+             for r in recording.records("switch") if r["next_tid"] == victim.pid]
+    waited_ns = after[1] - before[1]
+    assert waited_ns > 300e6, "the neighbour did not disturb; nothing was measured"
+    assert abs(sum(waits) - waited_ns) < RUNQUEUE_LIMIT * waited_ns
+    assert abs(len(waits) - (after[2] - before[2])) <= 2
+
+
+def test_switches_against_ctxt(lab):
+    """/proc/stat counts what it counts a little before or after our clock is read: some slack."""
+    lab.start([TOOLS / "hog", 2, 4], cgroup="a", cpu=SERVICE_CPU)
+    lab.start([TOOLS / "hog", 3, 5], cgroup="b", cpu=SYSTEM_CPU)
+    with Recording(lab) as recording:
+        start_ns, before = time.monotonic_ns(), context_switches()
+        time.sleep(2)
+        after, end_ns = context_switches(), time.monotonic_ns()
+    seen = sum(start_ns <= r["ts"] < end_ns for r in recording.records("switch"))
+    assert abs(seen - (after - before)) < SWITCH_LIMIT * (after - before) + 30
+
+
+@pytest.fixture
+def disk(lab):
+    where = tempfile.mkdtemp(prefix="lp-culprits-", dir="/var/tmp")
+    lab.stack.callback(shutil.rmtree, where, ignore_errors=True)
+    return where
+
+
+def test_block_latency_against_fio(lab, disk):
+    """fio's latency holds the block request's: never shorter, and longer only by its own part."""
+    fio = need("fio", "fio")
+    size = f"--size={32 << 20}"
+    common = [fio, "--name=reads", f"--filename={disk}/data", size, "--bs=4k", "--direct=1",
+              "--ioengine=psync", "--thread"]
+    assert lab.start([*common, "--rw=write", "--bs=1M", "--end_fsync=1"]).wait(60) == 0
+    with Recording(lab) as recording:
+        reads = lab.start([*common, "--rw=randread", "--number_ios=2000", "--output-format=json",
+                           f"--output={lab.dir}/fio.json"], cgroup="fio", cpu=SERVICE_CPU)
+        assert reads.wait(60) == 0, lab.tail("fio")
+    text = (lab.dir / "fio.json").read_text()
+    told = json.loads(text[text.index("{"):])["jobs"][0]["read"]
+    by_pid = [r for r in recording.records("block") if r["pid"] == reads.pid and r["op"] == 0 and
+              r["completed"] and r["bytes"] == 4096]
+    took_ns = sum(r["completed"] - r["submitted"] for r in by_pid) / max(1, len(by_pid))
+    assert abs(len(by_pid) - told["total_ios"]) <= 2
+    assert 0 <= told["lat_ns"]["mean"] - took_ns < max(30000, 0.3 * told["lat_ns"]["mean"])
+
+
+# --- programs without requests, against perf trace -s
+
+def perf_trace_waits(lab, *command):
+    """{system call: ms spent in it}, over all threads."""
+    perf = need("perf", "linux-perf")
+    out = lab.dir / "trace.txt"
+    done = lab.start([perf, "trace", "-s", "-o", out, "--", *command], cgroup="command")
+    if done.wait(120):
+        pytest.skip("perf trace does not work here: " + lab.tail("perf", 1))
+    spent = collections.Counter()
+    for line in out.read_text().splitlines():
+        row = re.match(r" +(\w+) +(\d+) +(\d+) +([\d.]+) +", line)
+        if row:
+            spent[row.group(1)] += float(row.group(4))
+    return spent
+
+
+def longpole_command(lab, *command):
+    done = subprocess.run([LONGPOLE, "why", "--json", "--top", "20", "--", *map(str, command)],
+                          cwd=lab.dir, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode in (0, 3), done.stderr
+    return json.loads(done.stdout[done.stdout.index("{"):])
+
+
+def test_tar_against_perf_trace(lab, disk):
+    """tar of files that are not in the page cache: most of its time it reads from the disk."""
+    for i in range(60):
+        with open(f"{disk}/file-{i}", "wb") as f:
+            f.write(os.urandom(1 << 19))
+            f.flush()
+            os.fsync(f.fileno())
+    command = ["tar", "-cf", f"{lab.dir}/out.tar", "-C", disk, "."]
+
+    def forget():
+        for i in range(60):
+            fd = os.open(f"{disk}/file-{i}", os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+
+    forget()
+    reference = perf_trace_waits(lab, *command)
+    forget()
+    answer = longpole_command(lab, *command)
+    path = answer["slowest"][0]["path"]
+    disk_ns = sum(s["end_ns"] - s["start_ns"] for s in path if s["state"] == "disk")
+    # perf's read holds the copying too, and is itself slowed down by perf.
+    assert 0.3 * reference["read"] * 1e6 < disk_ns < 1.3 * reference["read"] * 1e6
+    waits = collections.Counter()
+    for s in path:
+        if s["state"] != "running":
+            waits[s["syscall"]] += s["end_ns"] - s["start_ns"]
+    assert waits.most_common(1)[0][0] == "read"
+
+
+def test_make_against_perf_trace(lab):
+    """make -j2 waits for its children; along them the time is theirs, and all of it is told."""
+    work = lab.dir / "work.sh"
+    work.write_text("i=0\nwhile [ $i -lt 60000 ]; do i=$((i+1)); done\nsleep 0.05\n")
+    targets = " ".join(f"t{i}" for i in range(6))
+    (lab.dir / "Makefile").write_text(f"all: {targets}\n{targets}:\n\t@sh {work}\n")
+    command = ["make", "-s", "-j2", "-C", lab.dir]
+    reference = perf_trace_waits(lab, *command)
+    answer = longpole_command(lab, *command)
+    slowest = answer["slowest"][0]
+    total = slowest["duration_ns"]
+    assert sum(b["ns"] for b in slowest["budget"]) == total
+    states = collections.Counter()
+    for b in slowest["budget"]:
+        states[b["state"], b["cause"]] += b["ns"]
+    # perf: make itself spends nearly all its time in wait4 or reading its job pipe ...
+    assert reference["wait4"] + reference["read"] + reference["pselect6"] > 0.5 * total / 1e6
+    # ... which longpole follows into the children: computing, and three rounds of 50 ms asleep.
+    in_children = sum(ns for (state, _), ns in states.items() if state in ("running", "sleep"))
+    assert in_children > 0.6 * total
+    slept = sum(ns for (state, _), ns in states.items() if state == "sleep")
+    assert 140e6 < slept < 200e6
+    assert states["unknown", ""] < 0.05 * total
