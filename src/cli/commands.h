@@ -7,6 +7,8 @@
 #define COMMANDS_H
 
 #define COMMANDS(X)                                                                                \
+	X(record)                                                                                  \
+	X(doctor)                                                                                  \
 	X(completion)                                                                              \
 	X(man_options)
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * recorder-sock.bpf.h - stream sockets: what was received and sent, when data arrived, where a
+ * request begins.
+ *
+ *	arrives ──► (thread busy or asleep) ──► recv: one record tells both instants
+ *	recv after a send (or first): a message begins; is it a request? its first bytes tell
+ *	send after a recv: an answer begins; is it HTTP? its first bytes tell the status
+ *
+ * The hooks are where a socket call returned its length, so that the other system calls cost
+ * nothing; buffers are found through the system call's saved registers.
+ * State is in socket storage: it goes with the socket, and no other socket can read it.
+ */
+#ifndef BPF_RECORDER_SOCK_BPF_H
+#define BPF_RECORDER_SOCK_BPF_H
+
+#include "bpf/recorder-state.bpf.h"
+
+enum { DIR_NONE, DIR_RECV, DIR_SEND };
+
+struct sock_state {
+	u64 cookie;
+	u64 arrived;	/* first data since the last receive; 0 none */
+	u64 rx, tx;	/* bytes; where TCP does not count them */
+	u64 peer;	/* UNIX */
+	u32 arrived_tid;
+	u8 role;	/* enum rec_role */
+	u8 said;	/* a record has told of it, with this role */
+	u8 last;	/* DIR_* */
+	u8 interim;	/* the answer so far was 1xx: the real one is to come */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct sock_state);
+} sockets SEC(".maps");
+
+inlined bool is_stream(const struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+
+	return sk->sk_type == SOCK_STREAM &&
+	       (family == AF_INET || family == AF_INET6 || family == AF_UNIX);
+}
+
+inlined struct sock_state *sock_state(struct recorder_cpu *cs, struct sock *sk)
+{
+	struct sock_state *s;
+
+	s = bpf_sk_storage_get(&sockets, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!s)
+		count_lost(cs, REC_LOST_SOCK_STORAGE);
+	else if (!s->cookie)
+		s->cookie = bpf_get_socket_cookie(sk);
+	return s;
+}
+
+/* --- telling of a socket */
+
+inlined void put_unix_path(struct rec_socket *r, struct unix_address *addr)
+{
+	char first = 0;
+
+	bpf_probe_read_kernel(&first, 1, &addr->name[0].sun_path);
+	if (first) {
+		bpf_probe_read_kernel_str(r->path, sizeof(r->path), &addr->name[0].sun_path);
+		return;
+	}
+	r->path[0] = '@';
+	bpf_probe_read_kernel_str(r->path + 1, sizeof(r->path) - 1, &addr->name[0].sun_path[1]);
+}
+
+/* An accepted socket shares its listener's address; a bound client owns its own. */
+inlined u8 unix_role(struct unix_address *own, struct unix_address *other, u8 state)
+{
+	if (state == TCP_LISTEN)
+		return REC_ROLE_LISTEN;
+	if (own && BPF_CORE_READ(own, refcnt.refs.counter) > 1)
+		return REC_ROLE_SERVED;
+	if (other)
+		return REC_ROLE_CLIENT;
+	return own ? REC_ROLE_UNKNOWN : REC_ROLE_PAIR;
+}
+
+inlined void put_unix(struct rec_socket *r, struct sock *sk, struct sock_state *s)
+{
+	struct unix_sock *u = (void *)sk;
+	struct unix_address *own, *other = NULL;
+	struct sock *peer;
+
+	own = BPF_CORE_READ(u, addr);
+	peer = BPF_CORE_READ(u, peer);
+	if (peer) {
+		other = BPF_CORE_READ((struct unix_sock *)peer, addr);
+		s->peer = BPF_CORE_READ(peer, __sk_common.skc_cookie.counter);
+	}
+	s->role = unix_role(own, other, sk->__sk_common.skc_state);
+	r->peer = s->peer;
+	if (own || other)
+		put_unix_path(r, own ? own : other);
+}
+
+inlined bool is_mapped(const struct in6_addr *a)
+{
+	const u32 *w = (const u32 *)a;
+
+	return !w[0] && !w[1] && w[2] == __builtin_bswap32(0xffff);
+}
+
+/* IPv4 over an IPv6 socket is told as IPv4, so that both ends look alike. */
+inlined void put_inet(struct rec_socket *r, struct sock *sk)
+{
+	struct in6_addr local, remote;
+	bool four = r->family == AF_INET;
+
+	r->local_port = sk->__sk_common.skc_num;
+	r->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	if (!four) {
+		BPF_CORE_READ_INTO(&local, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&remote, sk, __sk_common.skc_v6_daddr);
+		four = is_mapped(&remote) || is_mapped(&local);
+	}
+	if (four) {
+		u32 a = sk->__sk_common.skc_rcv_saddr, b = sk->__sk_common.skc_daddr;
+
+		r->family = AF_INET;
+		__builtin_memcpy(r->local_addr, &a, 4);
+		__builtin_memcpy(r->remote_addr, &b, 4);
+	} else {
+		__builtin_memcpy(r->local_addr, &local, 16);
+		__builtin_memcpy(r->remote_addr, &remote, 16);
+	}
+}
+
+inlined void put_socket(struct rec_socket *r, struct sock *sk, struct sock_state *s, u32 tid)
+{
+	r->cookie = s->cookie;
+	r->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	r->family = sk->__sk_common.skc_family;
+	r->tid = tid;
+	if (r->family == AF_UNIX)
+		put_unix(r, sk, s);
+	else
+		put_inet(r, sk);
+	if (r->family != AF_UNIX && sk->__sk_common.skc_state == TCP_LISTEN)
+		s->role = REC_ROLE_LISTEN;
+	r->role = s->role;
+}
+
+static __noinline int say_socket(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s,
+				 u64 now, u32 tid)
+{
+	struct rec_socket *r;
+
+	r = RESERVE(cs, now, SOCKET, socket);
+	if (!r)
+		return 0;
+	CLEAR_BODY(r);
+	put_socket(r, sk, s, tid);
+	s->said = 1;
+	submit(r);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * recorder-sockops.bpf.h - the hooks on sockets; see recorder-sock.bpf.h for the idea.
+ */
+#ifndef BPF_RECORDER_SOCKOPS_BPF_H
+#define BPF_RECORDER_SOCKOPS_BPF_H
+
+#include "bpf/recorder-sock.bpf.h"
+
+enum { TEXT_BYTES = 128, STATUS_BYTES = 12 };
+
+struct user_vec {
+	u64 base, len;
+};
+
+/* struct msghdr as user space has it, up to the vectors. */
+struct user_msg {
+	u64 name;
+	u32 name_len, pad;
+	u64 vec;
+};
+
+/* Where the bytes of the current socket call are, 0 if that cannot be told. */
+inlined u64 user_buffer(u8 class, struct pt_regs *regs)
+{
+	u64 at = REGS_ARG2(regs);
+	struct user_vec vec;
+	struct user_msg msg;
+
+	if (class & CALL_BUF)
+		return at;
+	if (class & CALL_MSG) {
+		if (bpf_probe_read_user(&msg, sizeof(msg), (void *)at))
+			return 0;
+		at = msg.vec;
+	} else if (!(class & CALL_IOV)) {
+		return 0;
+	}
+	if (bpf_probe_read_user(&vec, sizeof(vec), (void *)at))
+		return 0;
+	return vec.len ? vec.base : 0;
+}
+
+inlined u64 current_buffer(bool sending)
+{
+	struct pt_regs *regs = NULL;
+	u8 class = call_class(call_of(bpf_get_current_task_btf(), &regs));
+
+	if (!regs || !!(class & CALL_SEND) != sending)
+		return 0;
+	return user_buffer(class, regs);
+}
+
+/* --- HTTP/1 */
+
+inlined bool is_request(const char t[8])
+{
+	return BEGINS(t, "GET ") || BEGINS(t, "POST ") || BEGINS(t, "HEAD ") || BEGINS(t, "PUT ") ||
+	       BEGINS(t, "DELETE ") || BEGINS(t, "PATCH ") || BEGINS(t, "OPTIONS ") ||
+	       BEGINS(t, "CONNECT ") || BEGINS(t, "TRACE ");
+}
+
+inlined bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+inlined u16 http_status(const char t[STATUS_BYTES])
+{
+	if (!BEGINS(t, "HTTP/1.") || !is_digit(t[9]) || !is_digit(t[10]) || !is_digit(t[11]))
+		return 0;
+	return (t[9] - '0') * 100 + (t[10] - '0') * 10 + (t[11] - '0');
+}
+
+/* --- receive */
+
+/* Tells of the socket before its first operation, and again once the peer is known. */
+inlined void introduce(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s, u64 now,
+		       u32 tid)
+{
+	if (!s->said)
+		say_socket(cs, sk, s, now, tid);
+}
+
+inlined u64 position(struct sock *sk, struct sock_state *s, bool sending)
+{
+	struct tcp_sock *tcp;
+
+	if (sk->__sk_common.skc_family != AF_UNIX) {
+		tcp = (void *)bpf_skc_to_tcp_sock(sk);
+		if (tcp)
+			return sending ? tcp->write_seq : tcp->copied_seq;
+	}
+	return sending ? s->tx : s->rx;
+}
+
+/* The fields that rec_recv and rec_request share. */
+#define PUT_RECV(r, sk, s, me, n)                                                                  \
+	do {                                                                                       \
+		(r)->cookie = (s)->cookie;                                                         \
+		(r)->tid = (me);                                                                   \
+		(r)->pid = (me) >> 32;                                                             \
+		(r)->arrived = (s)->arrived;                                                       \
+		(r)->seq = position((sk), (s), false);                                             \
+		(r)->bytes = (n);                                                                  \
+		(r)->arrived_tid = (s)->arrived_tid;                                               \
+	} while (0)
+
+inlined int emit_request(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s,
+			   u64 now, u64 buffer, u32 bytes)
+{
+	u64 me = bpf_get_current_pid_tgid();
+	u32 len = bytes < TEXT_BYTES ? bytes : TEXT_BYTES;
+	struct rec_request *r = RESERVE(cs, now, REQUEST, request);
+
+	if (!r)
+		return 0;
+	__builtin_memset(r->text, 0, sizeof(r->text));
+	PUT_RECV(r, sk, s, me, bytes);
+	bpf_probe_read_user(r->text, len, (void *)buffer);
+	submit(r);
+	return 0;
+}
+
+inlined void emit_recv(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s, u64 now,
+		       u32 bytes)
+{
+	u64 me = bpf_get_current_pid_tgid();
+	struct rec_recv *r = RESERVE(cs, now, RECV, recv);
+
+	if (!r)
+		return;
+	PUT_RECV(r, sk, s, me, bytes);
+	submit(r);
+}
+
+/* The buffer of a message that may be a request, 0: it is none. */
+inlined u64 request_buffer(struct sock_state *s, int bytes)
+{
+	char first[8] = {};
+	u64 buffer;
+
+	if (s->last == DIR_RECV || s->role == REC_ROLE_CLIENT || bytes < 16)
+		return 0;
+	buffer = current_buffer(false);
+	if (!buffer || bpf_probe_read_user(first, sizeof(first), (void *)buffer))
+		return 0;
+	return is_request(first) ? buffer : 0;
+}
+
+inlined int received(struct sock *sk, int bytes)
+{
+	struct recorder_cpu *cs = this_cpu();
+	struct sock_state *s;
+	u64 now, buffer;
+
+	if (!cs)
+		return 0;
+	s = sock_state(cs, sk);
+	if (!s)
+		return 0;
+	now = bpf_ktime_get_ns();
+	introduce(cs, sk, s, now, bpf_get_current_pid_tgid());
+	s->rx += bytes;
+	buffer = request_buffer(s, bytes);
+	if (buffer)
+		emit_request(cs, sk, s, now, buffer, bytes);
+	else
+		emit_recv(cs, sk, s, now, bytes);
+	s->arrived = 0;
+	s->arrived_tid = 0;
+	s->last = DIR_RECV;
+	s->interim = 0;
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(on_sock_recv, struct sock *sk, int bytes, int flags)
+{
+	if (bytes < 0 || flags & MSG_PEEK || !is_stream(sk))
+		return 0;
+	return received(sk, bytes);
+}
+
+/* --- send */
+
+inlined u16 answer_status(struct sock_state *s, int bytes)
+{
+	char first[STATUS_BYTES];
+	u64 buffer;
+
+	if ((s->last != DIR_RECV && !s->interim) || s->role == REC_ROLE_CLIENT ||
+	    bytes < STATUS_BYTES)
+		return 0;
+	buffer = current_buffer(true);
+	if (!buffer || bpf_probe_read_user(first, sizeof(first), (void *)buffer))
+		return 0;
+	return http_status(first);
+}
+
+inlined int sent(struct sock *sk, int bytes, int flags)
+{
+	u64 now, me = bpf_get_current_pid_tgid();
+	struct recorder_cpu *cs = this_cpu();
+	struct sock_state *s;
+	struct rec_send *r;
+
+	if (!cs)
+		return 0;
+	s = sock_state(cs, sk);
+	if (!s)
+		return 0;
+	now = bpf_ktime_get_ns();
+	introduce(cs, sk, s, now, me);
+	s->tx += bytes;
+	r = RESERVE(cs, now, SEND, send);
+	if (!r)
+		return 0;
+	r->cookie = s->cookie;
+	r->tid = me;
+	r->pid = me >> 32;
+	r->seq = position(sk, s, true);
+	r->bytes = bytes;
+	r->status = answer_status(s, bytes);
+	r->flags = flags & MSG_MORE ? REC_SEND_MORE : 0;
+	s->interim = r->status >= 100 && r->status < 200;
+	s->last = DIR_SEND;
+	submit(r);
+	return 0;
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_sock_send, struct sock *sk, int bytes, int flags)
+{
+	if (bytes <= 0 || !is_stream(sk))
+		return 0;
+	return sent(sk, bytes, flags);
+}
+
+/* --- arrival */
+
+/* On loopback the sender's own call brings the data: then the current thread is the sender.  In
+ * a real network interrupt it is anybody, so only a thread that is in a sending call counts. */
+inlined u32 sender(struct sock *sk)
+{
+	struct task_struct *me = bpf_get_current_task_btf();
+	struct pt_regs *regs;
+
+	return call_class(call_of(me, &regs)) & CALL_SEND ? me->pid : 0;
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(on_data_ready, struct sock *sk)
+{
+	struct recorder_cpu *cs = this_cpu();
+	struct sock_state *s;
+
+	if (!cs || !is_stream(sk))
+		return 0;
+	s = sock_state(cs, sk);
+	if (!s)
+		return 0;
+	cs->ready_cookie = s->cookie;
+	if (s->arrived)
+		return 0;
+	s->arrived = bpf_ktime_get_ns();
+	s->arrived_tid = sender(sk);
+	return 0;
+}
+
+/* --- life of a TCP connection */
+
+inlined bool is_closing(int from, int to)
+{
+	if (from == TCP_LISTEN)
+		return to == TCP_CLOSE;
+	return (from == TCP_ESTABLISHED || from == TCP_CLOSE_WAIT) &&
+	       (to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK || to == TCP_CLOSE);
+}
+
+inlined void emit_close(struct recorder_cpu *cs, struct sock_state *s, u32 context)
+{
+	u64 me = context ? 0 : bpf_get_current_pid_tgid();
+	struct rec_close *r = RESERVE(cs, bpf_ktime_get_ns(), CLOSE, close);
+
+	if (!r)
+		return;
+	r->cookie = s->cookie;
+	r->tid = me;
+	r->pid = me >> 32;
+	submit(r);
+}
+
+inlined u8 role_of_change(int from, int to)
+{
+	if (to == TCP_LISTEN)
+		return REC_ROLE_LISTEN;
+	if (to != TCP_ESTABLISHED)
+		return REC_ROLE_UNKNOWN;
+	return from == TCP_SYN_SENT	  ? REC_ROLE_CLIENT
+	       : from == TCP_SYN_RECV ? REC_ROLE_SERVED
+				      : REC_ROLE_UNKNOWN;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_sock_state, struct sock *sk, int from, int to)
+{
+	struct recorder_cpu *cs = this_cpu();
+	u8 role = role_of_change(from, to);
+	struct sock_state *s;
+
+	if (!cs || !is_stream(sk) || (!role && !is_closing(from, to)))
+		return 0;
+	s = sock_state(cs, sk);
+	if (!s)
+		return 0;
+	if (role)
+		s->role = role;
+	if (role == REC_ROLE_LISTEN)
+		say_socket(cs, sk, s, bpf_ktime_get_ns(), bpf_get_current_pid_tgid());
+	else if (!role && s->said)
+		emit_close(cs, s, irq_context(cs));
+	return 0;
+}
+
+/* --- the sockets there were at the start */
+
+SEC("iter/task_file")
+int on_each_socket(struct bpf_iter__task_file *ctx)
+{
+	struct rec_socket r = {};
+	struct recorder_cpu *cs = this_cpu();
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct socket *socket;
+	struct sock_state *s;
+	struct sock *sk;
+
+	if (!cs || !file || !task)
+		return 0;
+	socket = (void *)bpf_sock_from_file(file);
+	sk = socket ? socket->sk : NULL;
+	if (!sk || !is_stream(sk))
+		return 0;
+	s = sock_state(cs, sk);
+	if (!s || s->said)
+		return 0;
+	r.head = (struct rec_head){bpf_ktime_get_ns(), REC_ID_SOCKET, 0, sizeof(r)};
+	put_socket(&r, sk, s, task->tgid);
+	s->said = 1;
+	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
+	return 0;
+}
+
+#endif

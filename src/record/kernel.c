@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What this kernel offers, read from its type information.
+ */
+#include "base/err.h"
+#include "record/load.h"
+
+#include <bpf/btf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int kernel_btf(struct btf **ret, struct err *err)
+{
+	const char *path = getenv("LONGPOLE_BTF");
+	struct btf *btf = path ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
+
+	if (!btf)
+		return err_set(err, -ENOTSUP,
+			       "no type information of this kernel (%s): it must be built with "
+			       "CONFIG_DEBUG_INFO_BTF",
+			       path ? path : "/sys/kernel/btf/vmlinux");
+	*ret = btf;
+	return 0;
+}
+
+/* typedef void (*btf_trace_NAME)(void *, ...); */
+int kernel_tracepoint_params(const struct btf *btf, const char *name)
+{
+	char type_name[128];
+	const struct btf_type *t;
+	int id;
+
+	snprintf(type_name, sizeof(type_name), "btf_trace_%s", name);
+	id = btf__find_by_name_kind(btf, type_name, BTF_KIND_TYPEDEF);
+	if (id < 0)
+		return -1;
+	t = btf__type_by_id(btf, btf__type_by_id(btf, (unsigned)id)->type);
+	if (!t || !btf_is_ptr(t))
+		return -1;
+	t = btf__type_by_id(btf, t->type);
+	return t && btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
+}
+
+bool kernel_has_tracepoint(const struct btf *btf, const char *name)
+{
+	return kernel_tracepoint_params(btf, name) >= 0;
+}
+
+static int64_t section_offset(const struct btf *btf, const struct btf_type *section,
+			      const char *name)
+{
+	const struct btf_var_secinfo *v = btf_var_secinfos(section);
+
+	for (int i = 0; i < btf_vlen(section); i++, v++) {
+		const struct btf_type *var = btf__type_by_id(btf, v->type);
+
+		if (!strcmp(btf__name_by_offset(btf, var->name_off), name))
+			return v->offset;
+	}
+	return -1;
+}
+
+int64_t kernel_percpu_distance(const struct btf *btf, const char *a, const char *b)
+{
+	const struct btf_type *section;
+	int64_t at_a, at_b;
+	int id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
+
+	if (id < 0)
+		return 0;
+	section = btf__type_by_id(btf, (unsigned)id);
+	at_a = section_offset(btf, section, a);
+	at_b = section_offset(btf, section, b);
+	return at_a < 0 || at_b < 0 ? 0 : at_a - at_b;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * load.h - the recorder's BPF programs, from loading to the counters at the end.
+ *
+ * The order is load, attach, (iterate, drain the rings)*, detach, drain, count, close.  Programs
+ * whose tracepoint this kernel lacks are left out; `missing` says what cannot be seen then.
+ */
+#ifndef RECORD_LOAD_H
+#define RECORD_LOAD_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bpf_link;
+struct err;
+struct ring;
+struct recorder_bpf;
+struct recorder_block;
+struct recorder_count;
+
+enum { LOADED_LINKS = 32 };
+struct loaded {
+	struct recorder_bpf *skel;
+	struct bpf_link *links[LOADED_LINKS];
+	struct ring **rings; /* by CPU; NULL where it is offline for good */
+	int cpus;
+	size_t buffer_bytes; /* per CPU, as made */
+	bool no_requests;    /* the socket tracepoints are missing */
+	bool no_blocks;
+	int irq_mode;
+};
+
+/* buffer_bytes is rounded up to a power of two of pages; 0: 8 MiB. */
+int loaded_open(struct loaded *l, size_t buffer_bytes, struct err *err);
+int loaded_attach(struct loaded *l, struct err *err);
+void loaded_detach(struct loaded *l);
+/* NULL programs and half-made ones are fine. */
+void loaded_close(struct loaded *l);
+
+enum loaded_iter { ITER_THREADS, ITER_SOCKETS, ITER_OPEN };
+/* Runs an iterator; fn gets each record (bpf/record.h). */
+typedef int record_fn(const void *record, size_t bytes, void *arg);
+int loaded_iterate(struct loaded *l, enum loaded_iter which, record_fn *fn, void *arg,
+		   struct err *err);
+/* Block requests that are in flight. */
+int loaded_each_block(struct loaded *l, void (*fn)(const struct recorder_block *b, void *arg),
+		      void *arg);
+/* Sums over all CPUs. */
+int loaded_count(struct loaded *l, struct recorder_count *ret);
+/* CPU time of the programs, in ns; -1 where statistics are off. */
+int64_t loaded_run_ns(struct loaded *l);
+
+/* calls.c: CALL_SLOTS classes (bpf/recorder.h) by number. */
+void calls_fill(unsigned char *table);
+/* selfcheck.c: finds out how wakers in interrupts are told apart, by a known pipe wake and a
+ * known timer wake.  Only on_waking and the interrupt programs may be attached. */
+int irq_mode_choose(struct recorder_bpf *skel);
+/* kernel.c: whether the BTF of the kernel has a tracepoint, a per-CPU variable's place. */
+struct btf;
+bool kernel_has_tracepoint(const struct btf *btf, const char *name);
+/* Parameters of a tracepoint's prototype without the first (void *); -1 if it is missing. */
+int kernel_tracepoint_params(const struct btf *btf, const char *name);
+/* The distance of per-CPU variable a from b; 0 if it cannot be known. */
+int64_t kernel_percpu_distance(const struct btf *btf, const char *a, const char *b);
+/* The kernel's BTF, or that of $LONGPOLE_BTF; the caller frees it (btf__free). */
+int kernel_btf(struct btf **ret, struct err *err);
+
+#endif
