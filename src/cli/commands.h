@@ -8,6 +8,7 @@
 
 #define COMMANDS(X)                                                                                \
 	X(record)                                                                                  \
+	X(why)                                                                                     \
 	X(doctor)                                                                                  \
 	X(completion)                                                                              \
 	X(man_options)
