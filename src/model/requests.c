@@ -478,6 +478,7 @@ int requests_io(struct model *m, const struct event *e, struct err *err)
 
 static void sock_free(struct model *m, int socket)
 {
+	free(m->socks.at[socket]->open);
 	free(m->socks.at[socket]);
 	m->socks.at[socket] = NULL;
 }
@@ -502,8 +503,11 @@ int requests_close(struct model *m, const struct event *e, struct err *err)
 	if (peer && !peer->closed)
 		return rc;
 	sock_free(m, (int)socket);
-	if (peer)
+	if (peer) {
+		if (!rc)
+			rc = end_request(m, peer, err); /* one that came after its close */
 		sock_free(m, peer_index);
+	}
 	return rc;
 }
 
