@@ -281,6 +281,14 @@ static void take_thread(struct why_found *f, int thread, const char *name)
 							    .thread = thread});
 }
 
+/* Short enough for a sentence. */
+static const char *command_name(struct why_found *f)
+{
+	const char *line = f->why.command;
+
+	return strlen(line) <= 32 ? line : arena_printf(&f->arena, "%.29s...", line);
+}
+
 /* The thread that was started as the command: the last of that pid, for pids are reused. */
 static void choose_command(struct why_found *f)
 {
@@ -292,8 +300,8 @@ static void choose_command(struct why_found *f)
 		if (t->tid != pid || t->pid != pid)
 			continue;
 		f->why.subject = SUBJECT_COMMAND;
-		f->why.subject_name = f->why.command;
-		take_thread(f, i, f->why.command);
+		f->why.subject_name = command_name(f);
+		take_thread(f, i, f->why.subject_name);
 		return;
 	}
 }

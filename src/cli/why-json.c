@@ -8,6 +8,7 @@
 #include "cli/why.h"
 
 #include <inttypes.h>
+#include <sys/wait.h>
 
 static void put_window(struct json *j, const struct why_report *w)
 {
@@ -18,6 +19,23 @@ static void put_window(struct json *j, const struct why_report *w)
 	json_int(j, "start_ns", w->wall_ns);
 	json_str(j, "start", start);
 	json_int(j, "duration_ns", w->end_ns - w->start_ns);
+	json_end(j);
+}
+
+static void put_command(struct json *j, const struct why_report *w)
+{
+	int status = w->command_status;
+
+	if (!w->command)
+		return;
+	json_object(j, "command");
+	json_str(j, "line", w->command);
+	json_int(j, "pid", w->command_pid);
+	if (status >= 0 && WIFSIGNALED(status))
+		json_int(j, "signal", WTERMSIG(status));
+	else if (status >= 0)
+		json_int(j, "status", WEXITSTATUS(status));
+	json_int(j, "requests_elsewhere", w->elsewhere_count);
 	json_end(j);
 }
 
@@ -173,6 +191,7 @@ int why_json(const struct why_report *w, FILE *out)
 	json_str(&j, "schema", "longpole.why/1");
 	json_str(&j, "subject", subject[w->subject]);
 	put_window(&j, w);
+	put_command(&j, w);
 	put_hosts(&j, w);
 	put_lost(&j, w);
 	put_groups(&j, w);

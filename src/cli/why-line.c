@@ -135,17 +135,31 @@ static void put_bar(const struct path *p, const struct row *r, FILE *out)
 	fputs(bar, out);
 }
 
+/* "runqueue neighbour: stress (cgroup /b)". */
+static void say_key(enum state state, enum cause cause, const struct culprit *c, struct str *ret)
+{
+	scoped(str_fini) struct str who = {0};
+
+	str_add(ret, state_word(state));
+	if (cause != CAUSE_NONE)
+		str_addf(ret, " %s", cause_word(cause));
+	why_who(c, &who);
+	if (who.len)
+		str_addf(ret, ": %s", str_get(&who));
+}
+
+void why_key(const struct budget_line *l, struct str *ret)
+{
+	say_key(l->state, l->cause, &l->culprit, ret);
+	for (int i = 0; via_at(l->via, i) != VIA_END; i++)
+		str_addf(ret, "%s%s", i ? ", " : ", through ", via_word(via_at(l->via, i)));
+}
+
 static void say_segment(const struct path *p, const struct segment *s, struct str *ret)
 {
 	const char *syscall = syscall_name(s->syscall);
-	scoped(str_fini) struct str who = {0};
 
-	str_add(ret, state_word(s->state));
-	if (s->cause != CAUSE_NONE)
-		str_addf(ret, " %s", cause_word(s->cause));
-	why_who(&s->culprit, &who);
-	if (who.len)
-		str_addf(ret, ": %s", str_get(&who));
+	say_key(s->state, s->cause, &s->culprit, ret);
 	if (s->n_shares > 1)
 		str_addf(ret, " and %d more", s->n_shares - 1);
 	if (syscall && s->state != STATE_RUNNING)
@@ -158,7 +172,6 @@ static void say_segment(const struct path *p, const struct segment *s, struct st
 static void say_many(const struct path *p, const struct row *r, struct str *ret)
 {
 	struct path part = *p;
-	scoped(str_fini) struct str who = {0};
 	struct arena scratch;
 	struct budget b;
 
@@ -168,10 +181,9 @@ static void say_many(const struct path *p, const struct row *r, struct str *ret)
 	part.end_ns = r->end_ns;
 	arena_init(&scratch);
 	budget_of(&scratch, &part, &b);
-	why_who(&b.lines[0].culprit, &who);
-	str_addf(ret, "%d parts, %.0f %% %s %s%s%s", part.n,
-		 100.0 * (double)b.lines[0].ns / (double)b.total_ns, state_word(b.lines[0].state),
-		 cause_word(b.lines[0].cause), who.len ? ": " : "", str_get(&who));
+	str_addf(ret, "%d parts, %.0f %% ", part.n,
+		 100.0 * (double)b.lines[0].ns / (double)b.total_ns);
+	say_key(b.lines[0].state, b.lines[0].cause, &b.lines[0].culprit, ret);
 	arena_fini(&scratch);
 }
 

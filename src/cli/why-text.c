@@ -58,7 +58,9 @@ void why_count(uint64_t n, struct str *ret)
 
 static void heading(const struct page *g, const char *text)
 {
-	fprintf(g->out, "\n%s%s%s\n", g->colour ? "\033[1m" : "", text, g->colour ? "\033[0m" : "");
+	fprintf(g->out, "\n%s", g->colour ? "\033[1m" : "");
+	why_wrap(g->out, text, 0, 2);
+	fputs(g->colour ? "\033[0m" : "", g->out);
 }
 
 static void put_count(const struct page *g, uint64_t n, int width)
@@ -166,7 +168,7 @@ static void put_groups(const struct page *g)
 		"p95", "p99", "slow");
 	for (int i = 0; i < n && i < MAX_GROUPS; i++) {
 		put_group(g, &x[i]);
-		even |= x[i].basis_all;
+		even |= x[i].basis_all && x[i].count;
 	}
 	if (n > MAX_GROUPS)
 		fprintf(g->out, "  and %d more names; --json lists all\n", n - MAX_GROUPS);
@@ -176,6 +178,37 @@ static void put_groups(const struct page *g)
 }
 
 /* --- findings */
+
+/* The finding before this one that has the same advice, 0 if there is none. */
+static int same_advice(const struct page *g, const struct finding *f, const char *advice)
+{
+	const struct finding *all;
+	int n = profile_finding_list(g->w->profile, &all);
+
+	for (int i = 0; i < n && all[i].rank < f->rank; i++) {
+		scoped(str_fini) struct str other = {0};
+
+		why_advice(&all[i], &other);
+		if (!strcmp(str_get(&other), advice))
+			return all[i].rank;
+	}
+	return 0;
+}
+
+static void put_advice(const struct page *g, const struct finding *f)
+{
+	scoped(str_fini) struct str advice = {0}, s = {0};
+	int same;
+
+	why_advice(f, &advice);
+	same = same_advice(g, f, str_get(&advice));
+	if (same)
+		str_addf(&s, "Try: the same as for %d.", same);
+	else
+		str_addf(&s, "Try: %s", str_get(&advice));
+	fputs("   ", g->out);
+	why_wrap(g->out, str_get(&s), 3, 8);
+}
 
 static void put_finding(const struct page *g, const struct finding *f, bool brief)
 {
@@ -191,13 +224,8 @@ static void put_finding(const struct page *g, const struct finding *f, bool brie
 		fputs("   - ", g->out);
 		why_wrap(g->out, str_get(&s), 5, 5);
 	}
-	if (brief)
-		return;
-	str_clear(&s);
-	str_add(&s, "Try: ");
-	why_advice(f, &s);
-	fputs("   ", g->out);
-	why_wrap(g->out, str_get(&s), 3, 8);
+	if (!brief)
+		put_advice(g, f);
 }
 
 static int put_some(const struct page *g, const struct finding *f, int n, int most,
@@ -227,7 +255,7 @@ static void put_findings(const struct page *g)
 				   : "No request stands out; where the time went",
 			 slow > 0);
 	if (left)
-		fprintf(g->out, "   (%d smaller ones not shown; --top N, --json)\n", left);
+		fprintf(g->out, "   (%d more, smaller; --top N or --json shows them)\n", left);
 	if (!n && requests)
 		fputs("\nNothing takes a twentieth of the time in a quarter of the requests.\n",
 		      g->out);
@@ -249,12 +277,9 @@ static void put_budget(const struct page *g, const struct budget *b)
 
 	for (i = 0; i < b->n && i < BUDGET_LINES; i++) {
 		const struct budget_line *l = &b->lines[i];
-		scoped(str_fini) struct str s = {0}, who = {0};
+		scoped(str_fini) struct str s = {0};
 
-		str_addf(&s, "%s %s", state_word(l->state), cause_word(l->cause));
-		why_who(&l->culprit, &who);
-		if (who.len)
-			str_addf(&s, ": %s", str_get(&who));
+		why_key(l, &s);
 		fputs("  ", g->out);
 		put_ns(g, l->ns, 9);
 		fprintf(g->out, " %5.1f %%  ", 100.0 * (double)l->ns / (double)b->total_ns);

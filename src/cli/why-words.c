@@ -134,7 +134,7 @@ static bool given(const char *s)
 
 void why_who(const struct culprit *c, struct str *ret)
 {
-	if (c->kind == CULPRIT_SELF)
+	if (c->kind == CULPRIT_SELF || (c->kind == CULPRIT_UNKNOWN && !given(c->name)))
 		return;
 	if (c->kind == CULPRIT_CGROUP && given(c->container))
 		str_addf(ret, "%s%scontainer %s", given(c->comm) ? c->comm : "",
@@ -190,9 +190,10 @@ static void add_word(const struct filling *f, const char *word, size_t len, stru
 {
 	scoped(str_fini) struct str who = {0};
 
-	if (!strncmp(word, "who", len))
-		why_who(f->culprit, ret);
-	else if (!strncmp(word, "in who", len)) {
+	if (!strncmp(word, "who", len)) {
+		why_who(f->culprit, &who);
+		str_add(ret, who.len ? str_get(&who) : "somebody unknown");
+	} else if (!strncmp(word, "in who", len)) {
 		why_who(f->culprit, &who);
 		if (who.len)
 			str_addf(ret, " in %s", str_get(&who));
@@ -332,8 +333,13 @@ static bool say_example(const struct why_report *w, const struct finding *f, str
 	const char *syscall = syscall_name(f->example_syscall);
 	char ns[DURATION_TEXT], at[DURATION_TEXT];
 
-	if (!f->example_ns || w->subject != SUBJECT_REQUESTS)
+	if (!f->example_ns)
 		return false;
+	if (w->subject != SUBJECT_REQUESTS) {
+		if (syscall)
+			str_addf(ret, "the longest piece in the system call %s", syscall);
+		return syscall != NULL;
+	}
 	str_addf(ret, "most: %s in the request at +%s (", duration_print(f->example_ns, ns),
 		 duration_print(f->example_start_ns - w->start_ns, at));
 	why_clock(w, f->example_start_ns, ret);

@@ -115,6 +115,8 @@ void why_clock(const struct why_report *w, int64_t at_ns, struct str *ret);
 /* The window as a line, with the slow requests marked. */
 void why_window_line(const struct why_report *w, FILE *out);
 /* A path as bars, one line a segment; short ones are put together. */
+/* "runqueue neighbour: stress (cgroup /b), through lock". */
+void why_key(const struct budget_line *l, struct str *ret);
 void why_path_lines(const struct why_report *w, const struct path *p, FILE *out);
 
 /* --- why-text.c */
