@@ -122,13 +122,13 @@ static int64_t lay_quota(struct blame *b, const struct absence *x, int64_t left_
 	b->cut.n = 0;
 	for (size_t i = 0; i < b->held.n; i++) {
 		struct held h = b->held.at[i];
-		bool fits = left_ns > 0 && h.thread != HELD_QUOTA &&
-			    (own || !shares_quota(b, x, &h));
+		bool fits =
+			left_ns > 0 && h.thread != HELD_QUOTA && (own || !shares_quota(b, x, &h));
 		int64_t quota_ns = fits ? min64(left_ns, h.end_ns - h.start_ns) : 0;
 
 		if (quota_ns)
-			vec_push(&b->cut, (struct held){h.start_ns, h.start_ns + quota_ns,
-							HELD_QUOTA});
+			vec_push(&b->cut,
+				 (struct held){h.start_ns, h.start_ns + quota_ns, HELD_QUOTA});
 		h.start_ns += quota_ns;
 		left_ns -= quota_ns;
 		if (h.start_ns < h.end_ns)

@@ -99,14 +99,13 @@ static int note_served(const struct interval *iv, void *arg)
 	start_ns = x.issued_ns > c->from_ns ? x.issued_ns : c->from_ns;
 	if (x.end_ns < c->to_ns ? start_ns >= x.end_ns : start_ns >= c->to_ns)
 		return 0;
-	vec_push(&c->b->served,
-		 (struct served){.start_ns = start_ns,
-				 .end_ns = x.end_ns < c->to_ns ? x.end_ns : c->to_ns,
-				 .thread = x.thread,
-				 .owner = x.owner,
-				 .op = x.op,
-				 .bytes = x.bytes,
-				 .id = x.id});
+	vec_push(&c->b->served, (struct served){.start_ns = start_ns,
+						.end_ns = x.end_ns < c->to_ns ? x.end_ns : c->to_ns,
+						.thread = x.thread,
+						.owner = x.owner,
+						.op = x.op,
+						.bytes = x.bytes,
+						.id = x.id});
 	return c->b->served.n >= c->limit;
 }
 
@@ -218,7 +217,9 @@ bool blame_disk_is_parallel(struct blame *b, int disk)
 
 static void describe_service(struct blame *b, int disk, struct culprit *ret)
 {
-	*ret = (struct culprit){.kind = CULPRIT_DEVICE, .host = b->host, .request = -1,
+	*ret = (struct culprit){.kind = CULPRIT_DEVICE,
+				.host = b->host,
+				.request = -1,
 				.name = names_disk_name(b->names, disk)};
 	if (!ret->name)
 		ret->name = "";
@@ -335,8 +336,8 @@ static int by_ns(const void *a, const void *b)
 }
 
 /* One piece for all parts of a cause, ending at *end_ns. */
-static int emit_cause(const struct division *d, enum cause cause, int64_t *end_ns,
-		      struct arena *a, blame_fn *fn, void *arg)
+static int emit_cause(const struct division *d, enum cause cause, int64_t *end_ns, struct arena *a,
+		      blame_fn *fn, void *arg)
 {
 	struct share *shares = arena_array(a, struct share, (size_t)d->n);
 	struct blame_piece p = {.end_ns = *end_ns, .state = STATE_DISK, .cause = cause};

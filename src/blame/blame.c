@@ -170,8 +170,7 @@ static const char *kernel_kind(struct blame *b, const char *comm)
 	size_t len = strcspn(comm, "/:");
 	char *kind;
 
-	while (len > 1 && isdigit((unsigned char)comm[len - 1]) &&
-	       strncmp(comm, "jbd2", len) != 0)
+	while (len > 1 && isdigit((unsigned char)comm[len - 1]) && strncmp(comm, "jbd2", len) != 0)
 		len--;
 	kind = arena_alloc(&b->texts, len + 1);
 	memcpy(kind, comm, len);
@@ -247,8 +246,7 @@ static void unit_culprit(struct blame *b, int thread, int64_t at_ns, struct culp
 	ret->name = *ret->container ? ret->container : ret->cgroup;
 }
 
-void blame_holder(struct blame *b, int thread, int64_t at_ns, enum cause cause,
-		  struct culprit *ret)
+void blame_holder(struct blame *b, int thread, int64_t at_ns, enum cause cause, struct culprit *ret)
 {
 	if (cause == CAUSE_NEIGHBOUR)
 		unit_culprit(b, thread, at_ns, ret);

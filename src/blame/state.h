@@ -19,7 +19,7 @@ struct held { /* a CPU from start to end */
 };
 enum { HELD_GAP = -1, HELD_QUOTA = -2 };
 
-struct served { /* a block request on the victim's disk */
+struct served {			  /* a block request on the victim's disk */
 	int64_t start_ns, end_ns; /* issued, completed */
 	int thread, owner;
 	int op;

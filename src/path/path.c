@@ -31,10 +31,9 @@ static bool same_text(const char *a, const char *b)
 static bool culprit_equal(const struct culprit *a, const struct culprit *b)
 {
 	return a->kind == b->kind && a->pid == b->pid && a->tid == b->tid &&
-	       a->kernel == b->kernel && a->request == b->request &&
-	       same_text(a->host, b->host) && same_text(a->cgroup, b->cgroup) &&
-	       same_text(a->container, b->container) && same_text(a->comm, b->comm) &&
-	       same_text(a->name, b->name);
+	       a->kernel == b->kernel && a->request == b->request && same_text(a->host, b->host) &&
+	       same_text(a->cgroup, b->cgroup) && same_text(a->container, b->container) &&
+	       same_text(a->comm, b->comm) && same_text(a->name, b->name);
 }
 
 static bool segment_continues(const struct segment *a, const struct segment *b)

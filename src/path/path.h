@@ -18,26 +18,32 @@ struct err;
 struct json;
 
 #define STATES(S)                                                                                  \
-	S(RUNNING, "running") S(RUNQUEUE, "runqueue") S(DISK, "disk") S(SLEEP, "sleep")            \
-	S(NETWORK, "network") S(BACKLOG, "backlog") S(LOCK, "lock") S(CHILD, "child")              \
-	S(UNKNOWN, "unknown") S(LOST, "lost")
+	S(RUNNING, "running")                                                                      \
+	S(RUNQUEUE, "runqueue") S(DISK, "disk") S(SLEEP, "sleep") S(NETWORK, "network")            \
+		S(BACKLOG, "backlog") S(LOCK, "lock") S(CHILD, "child") S(UNKNOWN, "unknown")      \
+			S(LOST, "lost")
 #define CAUSES(C)                                                                                  \
-	C(NONE, "") C(SELF, "self") C(LOCK, "lock") C(CALLEE, "callee") C(CHILD, "child")          \
-	C(INTERRUPT, "interrupt") C(STEAL, "steal") C(OWN, "own") C(NEIGHBOUR, "neighbour")        \
-	C(SYSTEM, "system") C(QUOTA, "quota") C(IDLE, "idle") C(SERVICE, "service")                \
-	C(THROTTLED, "throttled") C(TIMEOUT, "timeout") C(FLIGHT, "flight") C(REMOTE, "remote")    \
-	C(PEER, "peer") C(REQUEST, "request") C(UNRESOLVED, "unresolved")
+	C(NONE, "")                                                                                \
+	C(SELF, "self") C(LOCK, "lock") C(CALLEE, "callee") C(CHILD, "child")                      \
+		C(INTERRUPT, "interrupt") C(STEAL, "steal") C(OWN, "own")                          \
+			C(NEIGHBOUR, "neighbour") C(SYSTEM, "system") C(QUOTA, "quota")            \
+				C(IDLE, "idle") C(SERVICE, "service") C(THROTTLED, "throttled")    \
+					C(TIMEOUT, "timeout") C(FLIGHT, "flight")                  \
+						C(REMOTE, "remote") C(PEER, "peer")                \
+							C(REQUEST, "request")                      \
+								C(UNRESOLVED, "unresolved")
 #define VIAS(V)                                                                                    \
-	V(LOCK, "lock") V(CHILD, "child") V(PIPE, "pipe") V(SOCKET, "socket") V(SIGNAL, "signal")  \
-	V(TIMER, "timer") V(QUEUE, "queue") V(CALLEE, "callee")
+	V(LOCK, "lock")                                                                            \
+	V(CHILD, "child") V(PIPE, "pipe") V(SOCKET, "socket") V(SIGNAL, "signal")                  \
+		V(TIMER, "timer") V(QUEUE, "queue") V(CALLEE, "callee")
 #define CULPRITS(K)                                                                                \
-	K(UNKNOWN, "unknown") K(THREAD, "thread") K(PROCESS, "process") K(CGROUP, "cgroup")        \
-	K(DEVICE, "device") K(TIMER, "timer") K(REMOTE, "remote") K(REQUEST, "request")            \
-	K(SELF, "self")
+	K(UNKNOWN, "unknown")                                                                      \
+	K(THREAD, "thread") K(PROCESS, "process") K(CGROUP, "cgroup") K(DEVICE, "device")          \
+		K(TIMER, "timer") K(REMOTE, "remote") K(REQUEST, "request") K(SELF, "self")
 
-#define PATH_WORD_STATE(n, s) STATE_##n,
-#define PATH_WORD_CAUSE(n, s) CAUSE_##n,
-#define PATH_WORD_VIA(n, s) VIA_##n,
+#define PATH_WORD_STATE(n, s)	STATE_##n,
+#define PATH_WORD_CAUSE(n, s)	CAUSE_##n,
+#define PATH_WORD_VIA(n, s)	VIA_##n,
 #define PATH_WORD_CULPRIT(n, s) CULPRIT_##n,
 enum state { STATES(PATH_WORD_STATE) STATE_COUNT };
 enum cause { CAUSES(PATH_WORD_CAUSE) CAUSE_COUNT };
@@ -60,8 +66,8 @@ enum via_word via_at(via v, int i);
 
 struct culprit {
 	enum culprit_kind kind;
-	uint32_t pid, tid; /* 0 unknown */
-	bool kernel;	   /* a kernel thread */
+	uint32_t pid, tid;			      /* 0 unknown */
+	bool kernel;				      /* a kernel thread */
 	const char *host, *cgroup, *container, *comm; /* "" or NULL if unknown */
 	const char *name; /* what to call it in a sentence: "/b", "postgres (pid 12)", "sda" */
 	int64_t request;  /* CULPRIT_REQUEST: its id; else -1 */
@@ -85,9 +91,10 @@ struct segment {
 	enum state state;
 	enum cause cause;
 	via via;
-	int syscall; /* number, -1 none */
-	struct culprit culprit;	 /* the one with the largest share */
-	const struct share *shares; /* all of them; they sum to end - start.  NULL: culprit has all */
+	int syscall;		/* number, -1 none */
+	struct culprit culprit; /* the one with the largest share */
+	const struct share
+		*shares; /* all of them; they sum to end - start.  NULL: culprit has all */
 	int n_shares;
 	const struct segment_alternative *alternatives;
 	int n_alternatives;

@@ -82,8 +82,9 @@ void trip_network(struct trip *t, const struct frame *f, int64_t from_ns, enum c
 	struct culprit c = {.kind = CULPRIT_REMOTE, .host = t->w->host, .request = -1};
 	char buf[128];
 
-	c.name = socket < 0 ? "" : arena_strdup(t->a, names_address(t->w->names, socket, true, buf,
-								     sizeof(buf)));
+	c.name = socket < 0 ? ""
+			    : arena_strdup(t->a, names_address(t->w->names, socket, true, buf,
+							       sizeof(buf)));
 	if (!*c.name)
 		c.kind = CULPRIT_UNKNOWN;
 	trip_emit(t, f, from_ns, STATE_NETWORK, cause, &c, syscall, certain);

@@ -23,9 +23,9 @@
 
 #include "walk/trip.h"
 
-static const int64_t near_ns = 100000;	   /* from an arrival to the wake it caused */
-static const int64_t clock_ns = 20000;	   /* the same, should the order be reversed */
-static const int64_t blip_ns = 50000;	   /* awake between two sleeps of one call */
+static const int64_t near_ns = 100000;	     /* from an arrival to the wake it caused */
+static const int64_t clock_ns = 20000;	     /* the same, should the order be reversed */
+static const int64_t blip_ns = 50000;	     /* awake between two sleeps of one call */
 static const int64_t send_ends_ns = 1000000; /* from the wake inside a send to its return */
 
 static int64_t max64(int64_t a, int64_t b)
@@ -80,8 +80,8 @@ static bool data_of(struct trip *t, const struct frame *f, const struct absence 
 	if (ret->arrived_ns < x->start_ns || ret->arrived_ns > x->waking_ns + clock_ns)
 		return false;
 	s = info_of(t->w, ret->socket);
-	same_socket = s && s->cookie && (s->cookie == x->obj || (x->by == BY_NET &&
-								  s->cookie == x->waker_obj));
+	same_socket = s && s->cookie &&
+		      (s->cookie == x->obj || (x->by == BY_NET && s->cookie == x->waker_obj));
 	if (x->obj_kind == OBJ_SOCKET && x->obj && s && s->cookie != x->obj)
 		return false;
 	mine = f->job && ret->request == f->job->request;
@@ -94,8 +94,7 @@ static int64_t wait_began(struct walk *w, const struct absence *x)
 	int64_t began_ns = x->start_ns;
 	struct absence before;
 
-	while (x->obj_kind == OBJ_SOCKET &&
-	       walk_absence_before(w, x->thread, began_ns, &before) &&
+	while (x->obj_kind == OBJ_SOCKET && walk_absence_before(w, x->thread, began_ns, &before) &&
 	       began_ns - before.end_ns <= blip_ns && before.why == WHY_BLOCKED &&
 	       before.syscall == x->syscall && before.obj_kind == x->obj_kind &&
 	       before.obj == x->obj) {

@@ -14,15 +14,15 @@
 #include "walk/walk.h"
 
 enum call { /* what kind of waiting a system call does */
-	CALL_OTHER,
-	CALL_POLL,
-	CALL_ACCEPT,
-	CALL_READ,
-	CALL_SEND,
-	CALL_FUTEX,
-	CALL_SLEEP,
-	CALL_CHILD,
-	CALL_KILL,
+	    CALL_OTHER,
+	    CALL_POLL,
+	    CALL_ACCEPT,
+	    CALL_READ,
+	    CALL_SEND,
+	    CALL_FUTEX,
+	    CALL_SLEEP,
+	    CALL_CHILD,
+	    CALL_KILL,
 };
 
 struct request_place {
@@ -37,8 +37,8 @@ struct walk {
 	const char *host; /* owned */
 	int max_depth;
 	int64_t max_segments;
-	uint8_t call[1024];	   /* enum call by number */
-	struct map socket_by_cookie; /* cookie -> index + 1 */
+	uint8_t call[1024];			   /* enum call by number */
+	struct map socket_by_cookie;		   /* cookie -> index + 1 */
 	struct VEC(struct request_place) requests; /* by id */
 	bool requests_known;
 };
@@ -69,7 +69,7 @@ struct frame {
 	bool certain;
 	int depth;
 	int64_t from_ns, to_ns; /* of no length until line_explain: then it bars its thread below */
-	const struct job *job; /* NULL: the thread is not the request's own */
+	const struct job *job;	/* NULL: the thread is not the request's own */
 };
 
 /* ---- walk.c */

@@ -153,8 +153,8 @@ bool walk_is_idle(const struct walk *w, const struct absence *x)
 {
 	enum call call = walk_call(w, x->syscall);
 
-	return x->runnable_ns > x->start_ns && (call == CALL_POLL || call == CALL_ACCEPT ||
-						x->obj_kind == OBJ_EPOLL);
+	return x->runnable_ns > x->start_ns &&
+	       (call == CALL_POLL || call == CALL_ACCEPT || x->obj_kind == OBJ_EPOLL);
 }
 
 /* ------------------------------------------------------------------ requests */
@@ -267,11 +267,8 @@ static void path_of_thread(struct walk *w, int thread, struct path *ret)
 static struct trip trip_new(struct walk *w, struct arena *a, struct path *p)
 {
 	/* Joined pieces are work too: a few for each segment. */
-	return (struct trip){.w = w,
-			     .a = a,
-			     .p = p,
-			     .cursor_ns = p->end_ns,
-			     .steps = w->max_segments * 4};
+	return (struct trip){
+		.w = w, .a = a, .p = p, .cursor_ns = p->end_ns, .steps = w->max_segments * 4};
 }
 
 static void trip_done(struct trip *t)
