@@ -123,6 +123,55 @@ static void make_rows(const struct path *p, int64_t short_ns, struct rows *ret)
 	}
 }
 
+/* What most of the row's time went to; lives in a. */
+static struct budget_line row_top(struct arena *a, const struct path *p, const struct row *r,
+				  double *ret_share)
+{
+	struct path part = *p;
+	struct budget b;
+
+	part.segments += r->first;
+	part.n = r->last - r->first + 1;
+	part.start_ns = r->start_ns;
+	part.end_ns = r->end_ns;
+	budget_of(a, &part, &b);
+	*ret_share = (double)b.lines[0].ns / (double)b.total_ns;
+	return b.lines[0];
+}
+
+static bool same_key(const struct budget_line *a, const struct budget_line *b)
+{
+	return a->state == b->state && a->cause == b->cause &&
+	       culprit_same(&a->culprit, &b->culprit);
+}
+
+/* Rows of many parts that tell the same are one. */
+static void join_rows(const struct path *p, struct rows *rows)
+{
+	struct budget_line top, last = {0};
+	struct arena scratch;
+	size_t kept = 0;
+
+	arena_init(&scratch);
+	for (size_t i = 0; i < rows->n; i++) {
+		struct row r = rows->at[i];
+		bool many = r.last > r.first;
+		double share;
+
+		top = row_top(&scratch, p, &r, &share);
+		if (many && kept && rows->at[kept - 1].last > rows->at[kept - 1].first &&
+		    same_key(&top, &last)) {
+			rows->at[kept - 1].last = r.last;
+			rows->at[kept - 1].end_ns = r.end_ns;
+		} else {
+			rows->at[kept++] = r;
+		}
+		last = top;
+	}
+	rows->n = kept;
+	arena_fini(&scratch);
+}
+
 static void put_bar(const struct path *p, const struct row *r, FILE *out)
 {
 	int64_t all = p->end_ns - p->start_ns;
@@ -168,22 +217,16 @@ static void say_segment(const struct path *p, const struct segment *s, struct st
 		str_addf(ret, " (of %s, tid %" PRIu32 ")", s->comm, s->tid);
 }
 
-/* What most of the row's time went to. */
 static void say_many(const struct path *p, const struct row *r, struct str *ret)
 {
-	struct path part = *p;
+	struct budget_line top;
 	struct arena scratch;
-	struct budget b;
+	double share;
 
-	part.segments += r->first;
-	part.n = r->last - r->first + 1;
-	part.start_ns = r->start_ns;
-	part.end_ns = r->end_ns;
 	arena_init(&scratch);
-	budget_of(&scratch, &part, &b);
-	str_addf(ret, "%d parts, %.0f %% ", part.n,
-		 100.0 * (double)b.lines[0].ns / (double)b.total_ns);
-	say_key(b.lines[0].state, b.lines[0].cause, &b.lines[0].culprit, ret);
+	top = row_top(&scratch, p, r, &share);
+	str_addf(ret, "%d parts, %.0f %% ", r->last - r->first + 1, 100 * share);
+	say_key(top.state, top.cause, &top.culprit, ret);
 	arena_fini(&scratch);
 }
 
@@ -213,6 +256,7 @@ void why_path_lines(const struct why_report *w, const struct path *p, FILE *out)
 		return;
 	for (make_rows(p, short_ns, &rows); rows.n > MAX_ROWS && short_ns <= all; short_ns *= 2)
 		make_rows(p, short_ns, &rows);
+	join_rows(p, &rows);
 	for (size_t i = 0; i < rows.n; i++)
 		put_row(p, &rows.at[i], out);
 	vec_fini(&rows);
