@@ -9,6 +9,7 @@
 #define COMMANDS(X)                                                                                \
 	X(record)                                                                                  \
 	X(why)                                                                                     \
+	X(info)                                                                                    \
 	X(doctor)                                                                                  \
 	X(completion)                                                                              \
 	X(man_options)

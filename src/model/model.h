@@ -408,6 +408,7 @@ void names_set_cgroup_key(struct names *n, const char *key);
 void names_set_hierarchy(struct names *n, uint32_t hierarchy, const char *controllers);
 /* Disks: by dev (major << 20 | minor), with the name of host.json if there is one. */
 int names_disk(struct names *n, uint32_t dev);
+int names_disks(const struct names *n); /* how many */
 const char *names_disk_name(const struct names *n, int disk);
 void names_set_disk_name(struct names *n, uint32_t dev, const char *name);
 

@@ -407,6 +407,11 @@ int names_disk(struct names *n, uint32_t dev)
 	return (int)i;
 }
 
+int names_disks(const struct names *n)
+{
+	return (int)n->disks.n;
+}
+
 const char *names_disk_name(const struct names *n, int disk)
 {
 	return disk >= 0 && (size_t)disk < n->disks.n ? names_str(n, n->disks.at[disk].name) : "";

@@ -38,7 +38,7 @@ struct source {
 };
 
 struct counts {
-	uint64_t records[16], n_records, unknown;
+	uint64_t records[16], n_records, unknown, lost_seen[16];
 };
 
 static struct source source_of(const struct recording *r)
@@ -131,6 +131,7 @@ static int attach(struct build *b, const struct names *names, const struct err *
 	int rc = names_save(names, &bytes, &len);
 
 	memcpy(counts.records, b->r->records, sizeof(counts.records));
+	memcpy(counts.lost_seen, b->r->files->lost_seen, sizeof(counts.lost_seen));
 	if (!rc)
 		rc = history_attach(b->writer, "names", bytes, len, err);
 	if (!rc)
@@ -186,6 +187,8 @@ static void get_counts(struct recording *r, struct history *h, char *damage, siz
 		memcpy(r->records, counts.records, sizeof(r->records));
 		r->n_records = counts.n_records;
 		r->files->unknown = counts.unknown;
+		memcpy(r->files->lost_seen, counts.lost_seen, sizeof(counts.lost_seen));
+		lost_join(r);
 	}
 	if (!damage || !damage_len)
 		return;

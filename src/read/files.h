@@ -48,6 +48,7 @@ struct recording_files {
 	uint8_t uuid[16];
 	struct err damage; /* the first that was found */
 	uint64_t unknown;  /* records of an unknown kind */
+	uint64_t lost_seen[16]; /* by reason, in the streams; host.json may know of more */
 };
 
 /* host.json into r. */
@@ -60,6 +61,9 @@ void streams_close(struct recording *r);
 int streams_rewind(struct recording *r, struct err *err);
 /* Steps to the next record: s->now, NULL at the end.  A negative errno only if reading fails. */
 int stream_next(struct recording *r, struct stream *s, struct err *err);
+
+/* What the streams say was lost, into r->lost: the larger number of the two. */
+void lost_join(struct recording *r);
 
 /* A record as an event; false if its kind means nothing to the model.  text needs 129 bytes and
  * holds what ret->io.text points to. */

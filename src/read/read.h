@@ -30,14 +30,14 @@ struct recording {
 	bool complete;		  /* the recorder ended it */
 	uint64_t records[16];	  /* by record id (bpf/record.h), filled by recording_scan or build */
 	uint64_t n_records, bytes;
-	struct {
+	struct { /* by what host.json says; once the records were read, by what they say too */
 		uint64_t records, by_reason[16];
 	} lost;
 	double recorder_cpu_pct; /* CPU time of recorder and its BPF programs over the window; < 0: not measured */
 	char *command;		 /* of `-- CMD`, or NULL */
 	int command_pid, command_status; /* 0 / -1 if none */
 	int n_cpus;
-	/* private to src/read */
+	/* private to read/ */
 	struct recording_files *files;
 };
 

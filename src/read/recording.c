@@ -135,6 +135,7 @@ static int each_record(struct recording *r, record_fn *fn, void *arg, struct err
 			sift_down(&h, 0);
 	}
 	free(h.at);
+	lost_join(r);
 	if (!rc && r->files->damage.code)
 		return err_set(err, r->files->damage.code, "%s", r->files->damage.text);
 	return rc;
@@ -148,8 +149,31 @@ struct each {
 	char text[129];
 };
 
+static void count_lost(struct recording *r, const struct rec_lost *lost)
+{
+	r->files->lost_seen[lost->reason < REC_LOST_OTHER ? lost->reason : REC_LOST_OTHER] +=
+		lost->count;
+}
+
+void lost_join(struct recording *r)
+{
+	uint64_t all = 0;
+
+	for (int i = 0; i < 16; i++) {
+		if (r->lost.by_reason[i] < r->files->lost_seen[i])
+			r->lost.by_reason[i] = r->files->lost_seen[i];
+		all += r->lost.by_reason[i];
+	}
+	if (r->lost.records < all)
+		r->lost.records = all;
+}
+
 static void count(struct recording *r, const struct rec_head *rec)
 {
+	if (rec->id == REC_ID_LOST)
+		count_lost(r, (const struct rec_lost *)rec);
+	if (!rec->size)
+		return;
 	if (rec->id && rec->id <= REC_ID_MAX)
 		r->records[rec->id]++;
 	else
@@ -160,6 +184,7 @@ static void count(struct recording *r, const struct rec_head *rec)
 static void count_begin(struct recording *r)
 {
 	memset(r->records, 0, sizeof(r->records));
+	memset(r->files->lost_seen, 0, sizeof(r->files->lost_seen));
 	r->n_records = 0;
 }
 

@@ -130,7 +130,7 @@ static const char *record_fault(const struct stream *s, const struct rec_head *r
 	return NULL;
 }
 
-/* The loss that stands for what damage took, until until_ns. */
+/* The loss that stands for what damage took, until until_ns.  Of size 0: it is in no file. */
 static void give_missing(struct stream *s, int64_t until_ns)
 {
 	int64_t since_ns = s->missing_since_ns;
@@ -138,7 +138,7 @@ static void give_missing(struct stream *s, int64_t until_ns)
 	s->missing_since_ns = NO_TIME;
 	s->missing = (struct rec_lost){
 		.head = {(u64)(until_ns > since_ns ? until_ns : since_ns + 1), REC_ID_LOST,
-			 (u16)s->head.cpu_id, sizeof(s->missing)},
+			 (u16)s->head.cpu_id, 0},
 		.since = (u64)since_ns,
 		.count = 1,
 		.reason = REC_LOST_OTHER};
