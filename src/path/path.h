@@ -17,29 +17,24 @@ struct arena;
 struct err;
 struct json;
 
-#define STATES(S)                                                                                  \
-	S(RUNNING, "running")                                                                      \
-	S(RUNQUEUE, "runqueue") S(DISK, "disk") S(SLEEP, "sleep") S(NETWORK, "network")            \
-		S(BACKLOG, "backlog") S(LOCK, "lock") S(CHILD, "child") S(UNKNOWN, "unknown")      \
-			S(LOST, "lost")
-#define CAUSES(C)                                                                                  \
-	C(NONE, "")                                                                                \
-	C(SELF, "self") C(LOCK, "lock") C(CALLEE, "callee") C(CHILD, "child")                      \
-		C(INTERRUPT, "interrupt") C(STEAL, "steal") C(OWN, "own")                          \
-			C(NEIGHBOUR, "neighbour") C(SYSTEM, "system") C(QUOTA, "quota")            \
-				C(IDLE, "idle") C(SERVICE, "service") C(THROTTLED, "throttled")    \
-					C(TIMEOUT, "timeout") C(FLIGHT, "flight")                  \
-						C(REMOTE, "remote") C(PEER, "peer")                \
-							C(REQUEST, "request")                      \
-								C(UNRESOLVED, "unresolved")
-#define VIAS(V)                                                                                    \
-	V(LOCK, "lock")                                                                            \
-	V(CHILD, "child") V(PIPE, "pipe") V(SOCKET, "socket") V(SIGNAL, "signal")                  \
-		V(TIMER, "timer") V(QUEUE, "queue") V(CALLEE, "callee")
-#define CULPRITS(K)                                                                                \
-	K(UNKNOWN, "unknown")                                                                      \
-	K(THREAD, "thread") K(PROCESS, "process") K(CGROUP, "cgroup") K(DEVICE, "device")          \
-		K(TIMER, "timer") K(REMOTE, "remote") K(REQUEST, "request") K(SELF, "self")
+/* clang-format off */
+#define STATES(S)										   \
+	S(RUNNING, "running") S(RUNQUEUE, "runqueue") S(DISK, "disk") S(SLEEP, "sleep") S(NETWORK, "network")\
+	S(BACKLOG, "backlog") S(LOCK, "lock") S(CHILD, "child") S(UNKNOWN, "unknown") S(LOST, "lost")
+#define CAUSES(C)										   \
+	C(NONE, "") C(SELF, "self") C(LOCK, "lock") C(CALLEE, "callee") C(CHILD, "child")	   \
+	C(INTERRUPT, "interrupt") C(STEAL, "steal") C(OWN, "own") C(NEIGHBOUR, "neighbour")	   \
+	C(SYSTEM, "system") C(QUOTA, "quota") C(IDLE, "idle") C(SERVICE, "service")		   \
+	C(THROTTLED, "throttled") C(TIMEOUT, "timeout") C(FLIGHT, "flight") C(REMOTE, "remote")	   \
+	C(PEER, "peer") C(REQUEST, "request") C(UNRESOLVED, "unresolved")
+#define VIAS(V)											   \
+	V(LOCK, "lock") V(CHILD, "child") V(PIPE, "pipe") V(SOCKET, "socket")			   \
+	V(SIGNAL, "signal") V(TIMER, "timer") V(QUEUE, "queue") V(CALLEE, "callee")
+#define CULPRITS(K)										   \
+	K(UNKNOWN, "unknown") K(THREAD, "thread") K(PROCESS, "process") K(CGROUP, "cgroup")	   \
+	K(DEVICE, "device") K(TIMER, "timer") K(REMOTE, "remote") K(REQUEST, "request")		   \
+	K(SELF, "self")
+/* clang-format on */
 
 #define PATH_WORD_STATE(n, s)	STATE_##n,
 #define PATH_WORD_CAUSE(n, s)	CAUSE_##n,

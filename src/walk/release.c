@@ -316,6 +316,32 @@ static bool has_waker(const struct frame *f, const struct absence *x)
 	return x->waker > THREAD_IDLE && x->waker != f->thread;
 }
 
+/* False if that is not known. */
+static bool by_what(struct trip *t, const struct frame *f, const struct absence *x, int64_t from_ns)
+{
+	switch (x->by) {
+	case BY_THREAD:
+		if (has_waker(f, x))
+			by_thread(t, f, x, from_ns, word_of(t->w, x));
+		return has_waker(f, x);
+	case BY_NEW:
+		if (has_waker(f, x))
+			by_maker(t, f, x, from_ns);
+		return has_waker(f, x);
+	case BY_BLOCK:
+		by_block(t, f, x, from_ns);
+		return true;
+	case BY_TIMER:
+		by_timer(t, f, x, from_ns);
+		return true;
+	case BY_NET:
+		by_net(t, f, x, from_ns);
+		return true;
+	default:
+		return false;
+	}
+}
+
 void release_explain(struct trip *t, const struct frame *f, const struct absence *x,
 		     int64_t from_ns)
 {
@@ -325,18 +351,6 @@ void release_explain(struct trip *t, const struct frame *f, const struct absence
 		trip_wakeup(t, f, from_ns, x->syscall);
 	else if (!x->open && data_of(t, f, x, &op))
 		by_data(t, f, x, &op, from_ns);
-	else if (x->open || x->state == TASK_STOPPED)
-		unresolved(t, f, x, from_ns);
-	else if (x->by == BY_THREAD && has_waker(f, x))
-		by_thread(t, f, x, from_ns, word_of(t->w, x));
-	else if (x->by == BY_NEW && has_waker(f, x))
-		by_maker(t, f, x, from_ns);
-	else if (x->by == BY_BLOCK)
-		by_block(t, f, x, from_ns);
-	else if (x->by == BY_TIMER)
-		by_timer(t, f, x, from_ns);
-	else if (x->by == BY_NET)
-		by_net(t, f, x, from_ns);
-	else
+	else if (x->open || x->state == TASK_STOPPED || !by_what(t, f, x, from_ns))
 		unresolved(t, f, x, from_ns);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <cmocka.h>
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+/* cmocka.h needs those before it */
+#include <cmocka.h>
+
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,12 +11,14 @@
  */
 #ifndef WALK_LAB_H
 #define WALK_LAB_H
-#include <cmocka.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+/* cmocka.h needs those before it */
+#include <cmocka.h>
+
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
