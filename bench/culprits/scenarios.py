@@ -210,6 +210,11 @@ class DiskNeighbour(Scenario):
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.modulate)
         self.thread.start()
+        self.lab.stack.callback(self.end_modulation)
+
+    def end_modulation(self):
+        self.over.set()
+        self.thread.join()
 
     def modulate(self):
         self.over.wait(0.4)
@@ -220,8 +225,7 @@ class DiskNeighbour(Scenario):
             self.over.wait(0.25)
 
     def stop_injectors(self):
-        self.over.set()
-        self.thread.join()
+        self.end_modulation()
         self.lab.stop(self.process, wait_s=15)
         if not (self.lab.dir / "fio_lat.1.log").exists():
             raise Failed("fio wrote no log: " + self.lab.tail("fio"))
