@@ -130,13 +130,13 @@ static void set_parent(struct model *m, const struct op *op)
 		r->r.parent = op->sender_request;
 }
 
-/* True if the send of the thread's open receive is known now. */
-static bool resolve(struct model *m, struct thread_state *t)
+/* True if the send of the thread's open receive, which reached seq, is known now. */
+static bool resolve(struct model *m, struct thread_state *t, uint64_t seq)
 {
 	const struct sockinfo *info = names_socket(m->names, t->op.socket);
 	const struct sock *peer = sock_known(m, info->peer);
 	const struct sent *s =
-		peer ? find_send(peer, t->op_seq, info->family != AF_UNIX) : NULL;
+		peer ? find_send(peer, seq, info->family != AF_UNIX) : NULL;
 
 	if (!s)
 		return false;
@@ -161,6 +161,16 @@ static void guess_sender(struct model *m, struct thread_state *t)
 	set_parent(m, &t->op);
 }
 
+/* The last chance.  A receive that met the end of the stream behind the data reached one more. */
+static void settle_sender(struct model *m, struct thread_state *t)
+{
+	bool tcp = names_socket(m->names, t->op.socket)->family != AF_UNIX;
+
+	if (resolve(m, t, t->op_seq) || (tcp && resolve(m, t, t->op_seq - 1)))
+		return;
+	guess_sender(m, t);
+}
+
 static void remember_send(struct model *m, struct sock *s, const struct op *op,
 			  const struct event_io *io)
 {
@@ -173,7 +183,8 @@ static void remember_send(struct model *m, struct sock *s, const struct op *op,
 	if (!peer || peer->waiting_thread == NO_INDEX)
 		return;
 	reader = model_thread_state(m, peer->waiting_thread);
-	if (!reader->has_op || reader->op.start_ns != peer->waiting_ns || resolve(m, reader))
+	if (!reader->has_op || reader->op.start_ns != peer->waiting_ns ||
+	    resolve(m, reader, reader->op_seq))
 		peer->waiting_thread = NO_INDEX;
 }
 
@@ -185,8 +196,8 @@ static int end_op(struct model *m, struct thread_state *t, int64_t end_ns, struc
 
 	if (!t->has_op)
 		return 0;
-	if (t->op.dir == OP_RECV && t->op.sender == NO_INDEX && !resolve(m, t))
-		guess_sender(m, t);
+	if (t->op.dir == OP_RECV && t->op.sender == NO_INDEX)
+		settle_sender(m, t);
 	t->has_op = false;
 	t->op.end_ns = max_ns(end_ns, t->op.start_ns + 1);
 	t->ops_free_ns = t->op.end_ns;
@@ -447,7 +458,7 @@ static int classify(struct model *m, struct sock *s, struct thread_state *t,
 /* Looks for the send now, and if it is not there yet, lets it look for us. */
 static void await_send(struct model *m, struct sock *s, struct thread_state *t)
 {
-	if (resolve(m, t))
+	if (resolve(m, t, t->op_seq))
 		return;
 	s->waiting_thread = t->op.thread;
 	s->waiting_ns = t->op.start_ns;

@@ -51,7 +51,7 @@ static unsigned take(uint64_t *bits, unsigned n)
 void run_put(const struct run *x, struct interval *ret)
 {
 	*ret = (struct interval){
-		.v = {x->thread, (int64_t)(x->syscall + 1) << WHY_BITS | x->why, x->irq_ns}};
+		.v = {x->thread, (int64_t)((uint64_t)(x->syscall + 1) << WHY_BITS | x->why), x->irq_ns}};
 	finish(ret, x->start_ns, x->end_ns, track_id(TRACK_CPU, (uint32_t)x->cpu), KIND_RUN);
 }
 
@@ -195,7 +195,7 @@ void request_put(const struct request *x, struct interval *ret)
 	unsigned flags = x->cut_start | x->cut_end << 1 | x->streaming << 2;
 
 	*ret = (struct interval){
-		.v = {flags | (int64_t)x->status << 3, x->id, x->name, x->socket + 1,
+		.v = {flags | (int64_t)(uint16_t)x->status << 3, x->id, x->name, x->socket + 1,
 		      x->first_thread + 1, sub(x->first_ns, x->start_ns), x->last_thread + 1,
 		      x->last_thread == NO_INDEX ? 0 : sub(x->end_ns, x->last_ns), x->parent + 1}};
 	finish(ret, x->start_ns, x->end_ns, track_id(TRACK_REQUEST, (uint32_t)x->slot),

@@ -23,6 +23,12 @@ static int64_t lasting(u64 ns)
 	return ns <= INT64_MAX / 2 ? (int64_t)ns : 0;
 }
 
+/* A system call's number, -1 for none. */
+static int call(s16 number)
+{
+	return number < 0 ? -1 : number;
+}
+
 /* A word of an enum; one that is not known is 0, "unknown". */
 #define WORD(type, value, last) ((value) <= (unsigned)(last) ? (enum type)(value) : (enum type)0)
 
@@ -43,7 +49,7 @@ static void from_switch(const struct rec_switch *r, struct event *e)
 		.prev_since_ns = when(r->prev_since),
 		.why = WORD(why, r->prev_why, WHY_IDLE),
 		.state = WORD(task_state, r->prev_state, TASK_DEAD),
-		.syscall = r->prev_syscall,
+		.syscall = call(r->prev_syscall),
 		.obj_kind = WORD(obj_kind, r->prev_obj_kind, OBJ_OTHER),
 		.obj = r->prev_obj,
 		.irq_ns = r->prev_irq,
@@ -54,7 +60,7 @@ static void from_switch(const struct rec_switch *r, struct event *e)
 		.waker_tid = r->next_waker_tid,
 		.waker_pid = r->next_waker_pid,
 		.waker_obj = r->next_waker_obj,
-		.waker_syscall = r->next_waker_syscall,
+		.waker_syscall = call(r->next_waker_syscall),
 		.queue_cpu = r->next_queue_cpu,
 		.quota_ns = lasting(r->next_quota),
 		.first = r->next_flags & REC_NEXT_FIRST,
@@ -80,7 +86,7 @@ static void from_thread(const struct rec_thread *r, struct event *e)
 				   .left_ns = when(r->left),
 				   .waking_ns = when(r->waking),
 				   .runnable_ns = when(r->runnable),
-				   .syscall = r->syscall,
+				   .syscall = call(r->syscall),
 				   .obj_kind = WORD(obj_kind, r->obj_kind, OBJ_OTHER),
 				   .obj = r->obj,
 				   .queue_cpu = r->queue_cpu};

@@ -127,6 +127,8 @@ static const char *record_fault(const struct stream *s, const struct rec_head *r
 		return "the record's size is not its kind's";
 	if (rec->ts < s->head.begin || rec->ts > s->head.end)
 		return "the record's time is not in the packet's";
+	if (s->last_ns != NO_TIME && (int64_t)rec->ts < s->last_ns)
+		return "time goes back";
 	return NULL;
 }
 
