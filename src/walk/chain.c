@@ -12,7 +12,8 @@
  *	   |  thread's line |  sender's     |  thread's line    |
  *	   |  for R         |  line, flight |  backlog, queue   |
  *
- *	   own end: the thread began to wait, or turned to another request
+ *	   own end: the thread began to wait, or turned to another request; none, if the sender
+ *	   worked for a request of its own, made for this one (a callee), which began before that
  *	operation on another thread     the new thread's line; when that leads to the one that handed
  *	                                the work over, it is the request's own again
  *
@@ -104,15 +105,17 @@ static struct frame waiting_frame(struct trip *t, struct link *l, int thread, in
 static void read_later(struct trip *t, struct link *l, int64_t arrived_ns)
 {
 	int thread = l->has_prev ? l->prev.thread : l->op.thread;
-	const struct sockinfo *s = names_socket(t->w->names, l->op.socket);
 	int64_t end_ns;
 	struct frame f;
 
 	l->job.arrived_ns = arrived_ns;
-	l->job.cookie = s ? s->cookie : 0;
 	own_line(t, l, l->op.thread, arrived_ns);
 	l->job.arrived_ns = NO_TIME;
 	end_ns = l->has_prev ? own_end(t, l->r, thread, l->lower_ns, t->cursor_ns) : l->lower_ns;
+	/* It waited when the answer came, so what it did after the question held up nobody: the
+	 * callee's own request is the path, from the question on. */
+	if (end_ns < t->cursor_ns && release_is_call(t->w, &l->op))
+		end_ns = l->lower_ns;
 	f = waiting_frame(t, l, l->op.thread, end_ns);
 	release_sender(t, &f, &l->op, end_ns);
 	own_line(t, l, thread, l->lower_ns);
@@ -189,14 +192,10 @@ static void link_explain(struct trip *t, struct link *l)
 		read_later(t, l, arrived_ns);
 		return;
 	}
-	if (!l->has_prev && l->op.dir != OP_SEND) {
-		const struct sockinfo *s = names_socket(t->w->names, l->op.socket);
-
+	if (!l->has_prev && l->op.dir != OP_SEND)
 		l->job.arrived_ns = l->lower_ns;
-		l->job.cookie = s ? s->cookie : 0;
-	} else if (l->op.dir == OP_SEND && l->job.own_thread < 0 && helper_explain(t, l)) {
+	else if (l->op.dir == OP_SEND && l->job.own_thread < 0 && helper_explain(t, l))
 		return;
-	}
 	own_line(t, l, l->op.thread, l->lower_ns);
 }
 

@@ -179,6 +179,18 @@ static void present(struct trip *t, const struct frame *f, const struct absence 
 
 /* ------------------------------------------------------------------ absent */
 
+/* Of some absences only the beginning was seen.  An operation on a socket inside of one shows
+ * that the thread was back by then. */
+static void came_back(struct trip *t, const struct frame *f, const struct absence *x,
+		      int64_t from_ns)
+{
+	struct op op;
+
+	if (x->why == WHY_UNKNOWN && x->by == BY_UNKNOWN && !x->before &&
+	    walk_op_after(t->w, f->thread, x->start_ns + 1, &op) && op.start_ns < t->cursor_ns)
+		ran(t, f, max64(from_ns, op.start_ns), false);
+}
+
 static void absent(struct trip *t, const struct frame *f, const struct absence *x)
 {
 	int64_t from_ns = max64(f->from_ns, x->start_ns);
@@ -192,6 +204,9 @@ static void absent(struct trip *t, const struct frame *f, const struct absence *
 		trip_unknown(t, f, from_ns, syscall);
 		return;
 	}
+	came_back(t, f, x, from_ns);
+	if (t->cursor_ns <= from_ns)
+		return;
 	if (t->cursor_ns > x->runnable_ns)
 		trip_runqueue(t, f, x, max64(from_ns, x->runnable_ns));
 	if (t->cursor_ns > x->waking_ns)

@@ -68,11 +68,12 @@ static bool waits_for_data(struct walk *w, const struct absence *x)
 	return x->obj_kind == OBJ_SOCKET || x->obj_kind == OBJ_EPOLL || call == CALL_POLL;
 }
 
-/* The read that x waited for: the thread's next operation, if its data came inside of x. */
-static bool data_of(struct trip *t, const struct frame *f, const struct absence *x, struct op *ret)
+/* The read that x waited for: the thread's next operation, if its data came inside of x and the
+ * thread woke for them. */
+static bool data_of(struct trip *t, const struct absence *x, struct op *ret)
 {
 	const struct sockinfo *s;
-	bool same_socket, mine;
+	bool same_socket;
 
 	if (!waits_for_data(t->w, x) || !walk_op_after(t->w, x->thread, x->end_ns, ret) ||
 	    ret->dir == OP_SEND || ret->arrived_ns == NO_TIME)
@@ -84,8 +85,7 @@ static bool data_of(struct trip *t, const struct frame *f, const struct absence 
 		      (s->cookie == x->obj || (x->by == BY_NET && s->cookie == x->waker_obj));
 	if (x->obj_kind == OBJ_SOCKET && x->obj && s && s->cookie != x->obj)
 		return false;
-	mine = f->job && ret->request == f->job->request;
-	return same_socket || mine || x->waking_ns - ret->arrived_ns <= near_ns;
+	return same_socket || x->waking_ns - ret->arrived_ns <= near_ns;
 }
 
 /* The start of the first of the sleeps that were one wait on the same socket. */
@@ -112,18 +112,33 @@ static enum via_word peer_word(const struct walk *w, int a, int b)
 	return walk_same_process(w, a, b) ? VIA_SOCKET : VIA_CALLEE;
 }
 
-/* The sender worked for a request of its own, made for this one: that request's chain. */
+static bool find_call(struct walk *w, const struct op *op, struct request *ret_callee,
+		      struct op *ret_sent)
+{
+	return op->sender_request >= 0 && op->request >= 0 &&
+	       !walk_find_request(w, op->sender_request, ret_callee) &&
+	       ret_callee->parent == op->request &&
+	       walk_op_at(w, op->sender, op->sender_ns, ret_sent);
+}
+
+bool release_is_call(struct walk *w, const struct op *op)
+{
+	struct request callee;
+	struct op sent;
+
+	return find_call(w, op, &callee, &sent);
+}
+
+/* The callee's own chain; before it began, its request was on the way. */
 static bool callee_explain(struct trip *t, const struct frame *f, const struct op *op,
 			   int64_t from_ns)
 {
+	struct request callee;
 	struct op sent;
-	struct request r;
 
-	if (op->sender_request < 0 || op->request < 0 ||
-	    walk_find_request(t->w, op->sender_request, &r) || r.parent != op->request ||
-	    !walk_op_at(t->w, op->sender, op->sender_ns, &sent))
+	if (!find_call(t->w, op, &callee, &sent))
 		return false;
-	chain_explain(t, f, &r, &sent, from_ns, via_add(f->via, VIA_CALLEE));
+	chain_explain(t, f, &callee, &sent, from_ns, via_add(f->via, VIA_CALLEE));
 	trip_network(t, f, from_ns, CAUSE_FLIGHT, op->socket, -1, true);
 	return true;
 }
@@ -151,6 +166,21 @@ void release_sender(struct trip *t, const struct frame *f, const struct op *op, 
 
 /* ------------------------------------------------------------------ by a thread */
 
+/* Is thread in a process that the waiting one started, itself or through others? */
+static bool descends(struct walk *w, int thread, int from)
+{
+	for (int i = 0; i < 8 && thread > THREAD_IDLE; i++) {
+		const struct thread *x = names_thread(w->names, thread);
+
+		if (walk_same_process(w, thread, from))
+			return i > 0;
+		thread = x ? names_leader(w->names, thread, x->first_ns) : NO_INDEX;
+		x = names_thread(w->names, thread);
+		thread = x ? x->parent : NO_INDEX;
+	}
+	return false;
+}
+
 static enum via_word word_of(struct walk *w, const struct absence *x)
 {
 	enum call call = walk_call(w, x->syscall);
@@ -160,12 +190,15 @@ static enum via_word word_of(struct walk *w, const struct absence *x)
 		return VIA_LOCK;
 	if (call == CALL_CHILD || x->obj_kind == OBJ_CHILD)
 		return VIA_CHILD;
+	if (x->obj_kind == OBJ_SOCKET)
+		return peer_word(w, x->thread, x->waker);
+	/* Whatever it is woken by, it waits for what it started: a program's output. */
+	if (!walk_is_kernel(w, x->waker) && descends(w, x->waker, x->thread))
+		return VIA_CHILD;
 	if (walk_call(w, x->waker_syscall) == CALL_KILL)
 		return VIA_SIGNAL;
 	if (x->obj_kind == OBJ_PIPE)
 		return VIA_PIPE;
-	if (x->obj_kind == OBJ_SOCKET)
-		return peer_word(w, x->thread, x->waker);
 	if (walk_is_kernel(w, x->waker))
 		return VIA_QUEUE;
 	if (release_sent(w, x->waker, x->waking_ns, &op))
@@ -293,21 +326,19 @@ static void unresolved(struct trip *t, const struct frame *f, const struct absen
 /* The thread slept until this request's data came: what is left is the wakeup. */
 static bool woken_by_own_data(const struct frame *f, const struct absence *x)
 {
-	const struct job *job = f->job;
-
-	if (!job || job->arrived_ns == NO_TIME || job->arrived_ns < x->start_ns)
-		return false;
-	return x->waking_ns - job->arrived_ns <= near_ns ||
-	       (job->cookie && ((x->by == BY_NET && x->waker_obj == job->cookie) ||
-				(x->obj_kind == OBJ_SOCKET && x->obj == job->cookie)));
+	return f->job && f->job->arrived_ns != NO_TIME && f->job->arrived_ns >= x->start_ns &&
+	       x->waking_ns - f->job->arrived_ns <= near_ns;
 }
 
 static void by_data(struct trip *t, const struct frame *f, const struct absence *x,
 		    const struct op *op, int64_t from_ns)
 {
+	/* Woken long after the first byte: it waited for more of them. */
+	bool more = x->waking_ns - op->arrived_ns > near_ns;
 	int64_t arrived_ns = max64(from_ns, min64(op->arrived_ns, t->cursor_ns));
 
-	trip_wakeup(t, f, arrived_ns, x->syscall);
+	if (!more)
+		trip_wakeup(t, f, arrived_ns, x->syscall);
 	release_sender(t, f, op, max64(f->from_ns, min64(from_ns, wait_began(t->w, x))));
 }
 
@@ -349,7 +380,7 @@ void release_explain(struct trip *t, const struct frame *f, const struct absence
 
 	if (woken_by_own_data(f, x))
 		trip_wakeup(t, f, from_ns, x->syscall);
-	else if (!x->open && data_of(t, f, x, &op))
+	else if (!x->open && data_of(t, x, &op))
 		by_data(t, f, x, &op, from_ns);
 	else if (x->open || x->state == TASK_STOPPED || !by_what(t, f, x, from_ns))
 		unresolved(t, f, x, from_ns);

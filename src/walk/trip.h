@@ -57,7 +57,6 @@ struct job {
 	via via;	    /* how the path came to this request */
 	int own_thread;	    /* the thread that handed the work over, NO_INDEX */
 	int64_t arrived_ns; /* since then its data wait to be read, or NO_TIME */
-	uint64_t cookie;    /* of the socket they are on */
 };
 
 /* One thread's line of the path, and the lines that led to it. */
@@ -125,6 +124,8 @@ void release_explain(struct trip *t, const struct frame *f, const struct absence
 		     int64_t from_ns);
 /* Blocked on a socket until the data of op came: the cursor is at their arrival. */
 void release_sender(struct trip *t, const struct frame *f, const struct op *op, int64_t from_ns);
+/* Did the sender of op's data work for a request of its own, made for op's? */
+bool release_is_call(struct walk *w, const struct op *op);
 /* Did the thread send on a socket right after at_ns?  -> the operation */
 bool release_sent(struct walk *w, int thread, int64_t at_ns, struct op *ret);
 

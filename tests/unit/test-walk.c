@@ -366,8 +366,8 @@ static void backlog_single_worker(void **state)
 /* An event loop proxies R to an upstream and serves P and Q meanwhile; the answer waits for Q.
  *	loop  R r10 s15 |P r20 s25|..epoll 25-40..|Q r42 ===== s60|R r61 s65
  *	up                R' r18 ============== s45                       (answer arrives 46)
- * R's time: 10-15 own, (15 to 20: its own line until it turns to P), 20-46 the upstream, 46-60
- * backlog behind Q, then own.  Before R' started its request was on the way.               */
+ * R's time: 9-15 own; 15-46 the upstream, before 16 on the way to it, from 45 on the way back;
+ * 46-60 backlog behind Q; then own.                                                        */
 static void event_loop(void **state)
 {
 	struct lab l;
@@ -407,8 +407,9 @@ static void event_loop(void **state)
 	lab_request(&l, "GET /up", 16, 45, up, 18, up, 45, 0);
 	lab_end(&l);
 	assert_string_equal(lab_walk_request(&l, &r),
-			    "9-20 loop running/self = self\n"
-			    "20-30 up running/callee via callee = up (pid 20)\n"
+			    "9-15 loop running/self = self\n"
+			    "15-16 loop network/flight = 10.0.0.2:81\n"
+			    "16-30 up running/callee via callee = up (pid 20)\n"
 			    "30-35 up sleep/callee via callee = up (pid 20)\n"
 			    "35-45 up running/callee via callee = up (pid 20)\n"
 			    "45-46 loop network/flight = 10.0.0.2:81\n"
@@ -467,9 +468,9 @@ static void callee_chain(void **state)
 	lab_request(&l, "GET /c", 17, 55, c, 20, c, 55, 1);
 	lab_end(&l);
 	assert_string_equal(lab_walk_request(&l, &r),
-			    "9-13 a running/self = self\n"
-			    "13-18 b running/callee via callee = b (pid 20)\n"
-			    "18-30 c running/callee via callee = c (pid 30)\n"
+			    "9-12 a running/self = self\n"
+			    "12-17 b running/callee via callee = b (pid 20)\n"
+			    "17-30 c running/callee via callee = c (pid 30)\n"
 			    "30-40 c runqueue/neighbour via callee = /noise\n"
 			    "40-55 c running/callee via callee = c (pid 30)\n"
 			    "55-56 b runqueue/idle via callee = wakeup\n"
