@@ -113,6 +113,13 @@ build/bench/%: bench/culprits/%.c bench/culprits/work.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 $(WARN) $(CFLAGS) $< -o $@ -lpthread
 
+# --- measurements: linked with the modules they measure, and with a peer (libsqlite3-dev)
+
+build/bench/%: bench/%.c $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d $< $(CORE) $(PKG_LIBS) \
+		$$(pkg-config --cflags --libs sqlite3) -o $@
+
 # --- tests
 
 unit: $(UNIT)
