@@ -204,7 +204,7 @@ inlined void put_prev(struct recorder_cpu *cs, struct rec_switch *r, struct task
 	r->prev_pid = p->tgid;
 	r->prev_since = cs->in_known && cs->in_tid == r->prev_tid ? cs->since : 0;
 	r->prev_obj = t->obj;
-	r->prev_irq = cs->irq_ns > (u32)-1 ? (u32)-1 : cs->irq_ns;
+	r->prev_irq = cs->in_known ? (cs->irq_ns > (u32)-1 ? (u32)-1 : cs->irq_ns) : 0;
 	r->prev_syscall = t->syscall;
 	r->prev_why = t->why;
 	r->prev_state = t->state;
@@ -259,6 +259,7 @@ inlined void arrive(struct recorder_cpu *cs, struct task_struct *p, struct recor
 	cs->since = now;
 	cs->irq_ns = 0;
 	cs->ready_cookie = 0;
+	cs->delivered = 0;
 	cs->done_ns = 0;
 }
 

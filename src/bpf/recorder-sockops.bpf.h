@@ -107,9 +107,8 @@ inlined u64 position(struct sock *sk, struct sock_state *s, bool sending)
 	} while (0)
 
 inlined int emit_request(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s,
-			   u64 now, u64 buffer, u32 bytes)
+			   u64 now, u64 me, u64 buffer, u32 bytes)
 {
-	u64 me = bpf_get_current_pid_tgid();
 	u32 len = bytes < TEXT_BYTES ? bytes : TEXT_BYTES;
 	struct rec_request *r = RESERVE(cs, now, REQUEST, request);
 
@@ -123,9 +122,8 @@ inlined int emit_request(struct recorder_cpu *cs, struct sock *sk, struct sock_s
 }
 
 inlined void emit_recv(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s, u64 now,
-		       u32 bytes)
+		       u64 me, u32 bytes)
 {
-	u64 me = bpf_get_current_pid_tgid();
 	struct rec_recv *r = RESERVE(cs, now, RECV, recv);
 
 	if (!r)
@@ -152,7 +150,7 @@ inlined int received(struct sock *sk, int bytes)
 {
 	struct recorder_cpu *cs = this_cpu();
 	struct sock_state *s;
-	u64 now, buffer;
+	u64 now, me, buffer;
 
 	if (!cs)
 		return 0;
@@ -160,13 +158,14 @@ inlined int received(struct sock *sk, int bytes)
 	if (!s)
 		return 0;
 	now = bpf_ktime_get_ns();
-	introduce(cs, sk, s, now, bpf_get_current_pid_tgid());
+	me = bpf_get_current_pid_tgid();
+	introduce(cs, sk, s, now, me);
 	s->rx += bytes;
 	buffer = request_buffer(s, bytes);
 	if (buffer)
-		emit_request(cs, sk, s, now, buffer, bytes);
+		emit_request(cs, sk, s, now, me, buffer, bytes);
 	else
-		emit_recv(cs, sk, s, now, bytes);
+		emit_recv(cs, sk, s, now, me, bytes);
 	s->arrived = 0;
 	s->arrived_tid = 0;
 	s->last = DIR_RECV;
@@ -198,19 +197,26 @@ inlined u16 answer_status(struct sock_state *s, int bytes)
 	return http_status(first);
 }
 
-inlined int sent(struct sock *sk, int bytes, int flags)
+/* A send that the other end could read before the call returned is as old as that: the hook
+ * comes too late to be before what the reader does. */
+inlined u64 sent_at(struct recorder_cpu *cs)
 {
-	u64 now, me = bpf_get_current_pid_tgid();
-	struct recorder_cpu *cs = this_cpu();
+	u64 at = cs->delivered;
+
+	cs->delivered = 0;
+	return at ? at : bpf_ktime_get_ns();
+}
+
+inlined int sent(struct recorder_cpu *cs, struct sock *sk, int bytes, int flags)
+{
+	u64 now = sent_at(cs), me;
 	struct sock_state *s;
 	struct rec_send *r;
 
-	if (!cs)
-		return 0;
 	s = sock_state(cs, sk);
 	if (!s)
 		return 0;
-	now = bpf_ktime_get_ns();
+	me = bpf_get_current_pid_tgid();
 	introduce(cs, sk, s, now, me);
 	s->tx += bytes;
 	r = RESERVE(cs, now, SEND, send);
@@ -232,21 +238,32 @@ inlined int sent(struct sock *sk, int bytes, int flags)
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_sock_send, struct sock *sk, int bytes, int flags)
 {
-	if (bytes <= 0 || !is_stream(sk))
+	struct recorder_cpu *cs = this_cpu();
+
+	if (!cs)
 		return 0;
-	return sent(sk, bytes, flags);
+	if (bytes > 0 && is_stream(sk))
+		return sent(cs, sk, bytes, flags);
+	cs->delivered = 0;
+	return 0;
 }
 
 /* --- arrival */
 
 /* On loopback the sender's own call brings the data: then the current thread is the sender.  In
- * a real network interrupt it is anybody, so only a thread that is in a sending call counts. */
-inlined u32 sender(struct sock *sk)
+ * a real network interrupt it is anybody, so only a thread that is in a sending call counts.
+ * Calls with a buffer end at on_sock_send, which takes the instant over. */
+inlined u32 sender(struct recorder_cpu *cs, u64 now)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct pt_regs *regs;
+	u8 class = call_class(call_of(me, &regs));
 
-	return call_class(call_of(me, &regs)) & CALL_SEND ? me->pid : 0;
+	if (!(class & CALL_SEND))
+		return 0;
+	if (class & (CALL_BUF | CALL_IOV | CALL_MSG))
+		cs->delivered = now;
+	return me->pid;
 }
 
 SEC("tp_btf/sk_data_ready")
@@ -264,7 +281,7 @@ int BPF_PROG(on_data_ready, struct sock *sk)
 	if (s->arrived)
 		return 0;
 	s->arrived = bpf_ktime_get_ns();
-	s->arrived_tid = sender(sk);
+	s->arrived_tid = sender(cs, s->arrived);
 	return 0;
 }
 

@@ -80,6 +80,7 @@ struct recorder_cpu {
 	u64 done_ns; /* last block completion, 0: not in this interrupt or run */
 	u64 done_id;
 	u64 ready_cookie; /* last socket that became readable, 0: not in this softirq or run */
+	u64 delivered;	  /* when the current send made data readable, 0: it did not */
 	u64 lost_since, lost_count; /* not yet told by a REC_LOST */
 	u64 last_block;		    /* number of block requests begun here */
 	u32 in_tid;		    /* who was switched in last */

@@ -42,6 +42,7 @@ bool cost_sample_end(struct cost *c, struct loaded *l)
 		return false;
 	c->sample_ns = now_ns() - c->from_ns;
 	c->run_ns = loaded_run_ns(l) - c->run_from_ns;
+	loaded_log_runs(l);
 	close(c->stats_fd);
 	c->stats_fd = -1;
 	c->sampled = true;

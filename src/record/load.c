@@ -363,18 +363,34 @@ int loaded_count(struct loaded *l, struct recorder_count *ret)
 	return 0;
 }
 
+static bool program_info(const struct loaded *l, int i, struct bpf_prog_info *ret)
+{
+	struct bpf_program *prog = program(l, parts[i].program);
+	unsigned len = sizeof(*ret);
+
+	memset(ret, 0, sizeof(*ret));
+	return prog && bpf_program__fd(prog) >= 0 &&
+	       !bpf_obj_get_info_by_fd(bpf_program__fd(prog), ret, &len);
+}
+
 int64_t loaded_run_ns(struct loaded *l)
 {
+	struct bpf_prog_info info;
 	int64_t sum = 0;
 
-	for (int i = 0; i < PARTS; i++) {
-		struct bpf_program *prog = program(l, parts[i].program);
-		struct bpf_prog_info info = {0};
-		unsigned len = sizeof(info);
-
-		if (prog && bpf_program__fd(prog) >= 0 &&
-		    !bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
+	for (int i = 0; i < PARTS; i++)
+		if (program_info(l, i, &info))
 			sum += (int64_t)info.run_time_ns;
-	}
-	return sum ? sum : -1;
+	return sum;
+}
+
+void loaded_log_runs(struct loaded *l)
+{
+	struct bpf_prog_info info;
+
+	for (int i = 0; i < PARTS; i++)
+		if (program_info(l, i, &info) && info.run_cnt)
+			log_debug("%-20s %9llu runs, %5.0f ns each", parts[i].program,
+				  (unsigned long long)info.run_cnt,
+				  (double)info.run_time_ns / (double)info.run_cnt);
 }

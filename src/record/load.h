@@ -47,8 +47,10 @@ int loaded_each_block(struct loaded *l, void (*fn)(const struct recorder_block *
 		      void *arg);
 /* Sums over all CPUs. */
 int loaded_count(struct loaded *l, struct recorder_count *ret);
-/* CPU time of the programs, in ns; -1 where statistics are off. */
+/* CPU time of the programs while statistics were on. */
 int64_t loaded_run_ns(struct loaded *l);
+/* The same by program, with -v. */
+void loaded_log_runs(struct loaded *l);
 
 /* calls.c: CALL_SLOTS classes (bpf/recorder.h) by number. */
 void calls_fill(unsigned char *table);

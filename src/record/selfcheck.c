@@ -19,7 +19,7 @@
 
 #include "bpf/recorder.skel.h"
 
-enum { SETTLE_MS = 2, TRIES = 20 };
+enum { SETTLE_MS = 2, LOOKS = 20, TRIES = 8 };
 
 struct child {
 	int pid, pidfd;
@@ -81,7 +81,7 @@ static int woken_by(struct recorder_bpf *skel, const struct child *c, struct rec
 static bool next_wake(struct recorder_bpf *skel, const struct child *c, uint64_t since,
 		      struct recorder_thread *t)
 {
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; i < LOOKS; i++) {
 		if (!woken_by(skel, c, t) && t->waking > since)
 			return true;
 		pause_ms(SETTLE_MS);
@@ -89,7 +89,7 @@ static bool next_wake(struct recorder_bpf *skel, const struct child *c, uint64_t
 	return false;
 }
 
-static bool wakes_are_known(struct recorder_bpf *skel)
+static bool wakes_are_known_once(struct recorder_bpf *skel, long settle_ms)
 {
 	struct recorder_thread t = {0};
 	struct child c = {.pidfd = -1};
@@ -98,7 +98,7 @@ static bool wakes_are_known(struct recorder_bpf *skel)
 	if (child_start(&c) >= 0) {
 		uint64_t since;
 
-		pause_ms(SETTLE_MS);
+		pause_ms(settle_ms);
 		since = woken_by(skel, &c, &t) ? 0 : t.waking;
 		ok = write(c.write_fd, "x", 1) == 1 && next_wake(skel, &c, since, &t) &&
 		     t.waker_by == REC_BY_THREAD && t.waker_tid == (uint32_t)getpid();
@@ -106,6 +106,15 @@ static bool wakes_are_known(struct recorder_bpf *skel)
 	}
 	child_stop(&c);
 	return ok;
+}
+
+/* On a busy machine the child may not sleep yet when it is written to: then nothing wakes it. */
+static bool wakes_are_known(struct recorder_bpf *skel)
+{
+	for (long i = 0; i < TRIES; i++)
+		if (wakes_are_known_once(skel, SETTLE_MS << i / 2))
+			return true;
+	return false;
 }
 
 int irq_mode_choose(struct recorder_bpf *skel)
