@@ -35,8 +35,8 @@ struct turn {
 
 static void add_switch(struct hand *h, struct turn *t, unsigned cpu, uint64_t ts)
 {
-	uint32_t prev = t->running[cpu], next = 1 + (uint32_t)(random() % (THREADS / CPUS)) +
-						cpu * (THREADS / CPUS);
+	uint32_t prev = t->running[cpu],
+		 next = 1 + (uint32_t)(random() % (THREADS / CPUS)) + cpu * (THREADS / CPUS);
 	struct rec_switch s = {.prev_tid = prev,
 			       .prev_pid = prev,
 			       .next_tid = next == prev ? 0 : next,
@@ -62,8 +62,8 @@ static void add_switch(struct hand *h, struct turn *t, unsigned cpu, uint64_t ts
 static void add_request(struct hand *h, struct turn *t, unsigned cpu, uint64_t ts, uint64_t *seq)
 {
 	uint32_t tid = t->running[cpu];
-	struct rec_request r = {.cookie = tid, .tid = tid, .pid = tid, .arrived = ts - 500,
-				.bytes = 80};
+	struct rec_request r = {
+		.cookie = tid, .tid = tid, .pid = tid, .arrived = ts - 500, .bytes = 80};
 	struct rec_send s = {.cookie = tid, .tid = tid, .pid = tid, .bytes = 200, .status = 200};
 
 	if (!tid)
@@ -82,8 +82,11 @@ static uint64_t write_recording(const char *dir, uint64_t records)
 
 	hand_open(&h, dir);
 	for (u32 i = 1; i <= THREADS; i++) {
-		struct rec_socket s = {.cookie = i, .family = 2, .role = REC_ROLE_SERVED,
-				       .local_port = 80, .remote_port = (u16)(5000 + i)};
+		struct rec_socket s = {.cookie = i,
+				       .family = 2,
+				       .role = REC_ROLE_SERVED,
+				       .local_port = 80,
+				       .remote_port = (u16)(5000 + i)};
 
 		hand_add(&h, &s, REC_ID_SOCKET, 0, ts);
 	}

@@ -276,8 +276,9 @@ const struct cmd cmd_info = {
 	.operands_min = 1,
 	.operands_max = 1,
 	.run = run,
-	.examples = (const struct example[]){
-		{"longpole info slow.lp", "records by kind, window, host, clocks, losses"},
-		{"longpole info --json slow.lp", "the same for a program"},
-		{0}},
+	.examples =
+		(const struct example[]){
+			{"longpole info slow.lp", "records by kind, window, host, clocks, losses"},
+			{"longpole info --json slow.lp", "the same for a program"},
+			{0}},
 };

@@ -24,20 +24,20 @@ int disk_block(struct model *m, const struct event *e, struct err *err)
 	const struct event_block *b = &e->block;
 	int64_t end_ns = b->completed_ns == NO_TIME ? e->ts_ns : b->completed_ns;
 	int disk = names_disk(m->names, b->dev);
-	struct block x = {.start_ns = b->submitted_ns,
-			  .end_ns = end_ns,
-			  .disk = disk,
-			  .id = b->request,
-			  .issued_ns = b->issued_ns,
-			  .thread = b->tid ? model_mention(m, b->tid, b->pid) : NO_INDEX,
-			  .owner = names_cgroup_index(m->names, m->names->blkio_hierarchy,
-						      b->owner_cgroup),
-			  .bytes = b->bytes,
-			  .sector = b->sector,
-			  .op = b->op,
-			  .sync = b->sync,
-			  .background = b->background,
-			  .open = b->completed_ns == NO_TIME};
+	struct block x = {
+		.start_ns = b->submitted_ns,
+		.end_ns = end_ns,
+		.disk = disk,
+		.id = b->request,
+		.issued_ns = b->issued_ns,
+		.thread = b->tid ? model_mention(m, b->tid, b->pid) : NO_INDEX,
+		.owner = names_cgroup_index(m->names, m->names->blkio_hierarchy, b->owner_cgroup),
+		.bytes = b->bytes,
+		.sector = b->sector,
+		.op = b->op,
+		.sync = b->sync,
+		.background = b->background,
+		.open = b->completed_ns == NO_TIME};
 	struct interval iv;
 
 	if (x.start_ns == NO_TIME)

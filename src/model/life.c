@@ -11,8 +11,8 @@ static int find(struct model *m, const struct event_thread *e, int64_t first_ns)
 	int thread = names_newest(m->names, e->tid);
 	struct thread *t;
 
-	if (thread != NO_INDEX && (m->names->threads.at[thread].birth_ns != NO_TIME ||
-				   !model_has_gone(m, thread))) {
+	if (thread != NO_INDEX &&
+	    (m->names->threads.at[thread].birth_ns != NO_TIME || !model_has_gone(m, thread))) {
 		t = &m->names->threads.at[thread];
 		if (t->birth_ns == NO_TIME)
 			t->birth_ns = e->birth_ns;
@@ -58,7 +58,7 @@ static void snapshot(struct model *m, int thread, const struct event_thread *e)
 	x = sched_leave(m, thread, m->start_ns);
 	x->before = true;
 	x->state = e->state;
-	x->why = e->state == TASK_RUNNABLE ? WHY_PREEMPTED
+	x->why = e->state == TASK_RUNNABLE  ? WHY_PREEMPTED
 		 : e->state == TASK_UNKNOWN ? WHY_UNKNOWN
 					    : WHY_BLOCKED;
 }

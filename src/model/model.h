@@ -31,13 +31,13 @@ enum { NO_INDEX = -1, THREAD_IDLE = 0, DISK_SLOTS = 1024 };
 /* ------------------------------------------------------------------ words */
 
 enum why { /* why a thread left its CPU */
-	WHY_UNKNOWN,
-	WHY_BLOCKED,
-	WHY_PREEMPTED,
-	WHY_YIELDED,
-	WHY_THROTTLED,
-	WHY_EXITED,
-	WHY_IDLE,
+	   WHY_UNKNOWN,
+	   WHY_BLOCKED,
+	   WHY_PREEMPTED,
+	   WHY_YIELDED,
+	   WHY_THROTTLED,
+	   WHY_EXITED,
+	   WHY_IDLE,
 };
 
 enum task_state {
@@ -52,15 +52,15 @@ enum task_state {
 };
 
 enum obj_kind { /* what a system call waits on */
-	OBJ_NONE,
-	OBJ_FUTEX,
-	OBJ_SOCKET,
-	OBJ_PIPE,
-	OBJ_EVENTFD,
-	OBJ_EPOLL,
-	OBJ_FILE,
-	OBJ_CHILD,
-	OBJ_OTHER,
+		OBJ_NONE,
+		OBJ_FUTEX,
+		OBJ_SOCKET,
+		OBJ_PIPE,
+		OBJ_EVENTFD,
+		OBJ_EPOLL,
+		OBJ_FILE,
+		OBJ_CHILD,
+		OBJ_OTHER,
 };
 
 enum waker_by {
@@ -152,17 +152,17 @@ struct event_io { /* RECV, SEND, CLOSE */
 	uint32_t tid, pid;
 	uint64_t seq;
 	uint32_t bytes;
-	int64_t arrived_ns;	/* RECV */
-	uint32_t arrived_tid;	/* RECV */
-	int status;		/* SEND: HTTP status or 0 */
-	const char *text;	/* RECV: first line of a request, or NULL; lent for the call */
+	int64_t arrived_ns;   /* RECV */
+	uint32_t arrived_tid; /* RECV */
+	int status;	      /* SEND: HTTP status or 0 */
+	const char *text;     /* RECV: first line of a request, or NULL; lent for the call */
 };
 
 struct event_block {
 	uint64_t request, sector, owner_cgroup;
 	int64_t submitted_ns, inserted_ns, issued_ns, completed_ns;
 	uint32_t tid, pid, bytes, dev;
-	int op;	    /* 0 read, 1 write, 2 flush, 3 discard */
+	int op; /* 0 read, 1 write, 2 flush, 3 discard */
 	bool sync, meta, background;
 	int error;
 };
@@ -228,15 +228,15 @@ struct absence {
 	int64_t waking_ns;   /* NO_TIME if not known; start <= waking <= runnable */
 	int64_t runnable_ns; /* start <= runnable <= end */
 	enum waker_by by;
-	int waker; /* thread index; also the interrupted one; NO_INDEX */
+	int waker;	    /* thread index; also the interrupted one; NO_INDEX */
 	uint64_t waker_obj; /* BY_BLOCK: request id; BY_NET: socket cookie */
 	int waker_syscall;
-	int cpu; /* in whose queue it stood last, -1 unknown */
+	int cpu;	  /* in whose queue it stood last, -1 unknown */
 	int64_t quota_ns; /* part of it its cgroup was throttled */
-	bool migrated; /* see TRACK_QUEUE for where it stood */
-	bool open;     /* not ended when the recording did */
-	bool before;   /* began before the recording did: start is the recording's start */
-	bool lost;     /* crosses a loss: the facts above may be of another absence */
+	bool migrated;	  /* see TRACK_QUEUE for where it stood */
+	bool open;	  /* not ended when the recording did */
+	bool before;	  /* began before the recording did: start is the recording's start */
+	bool lost;	  /* crosses a loss: the facts above may be of another absence */
 };
 
 /* TRACK_QUEUE: a runnable thread stood in cpu's queue; only where it moved. */
@@ -251,19 +251,19 @@ struct op {
 	int64_t start_ns, end_ns;
 	int thread;
 	enum op_dir dir;
-	int socket;	     /* index in names */
-	int64_t request;     /* id of the request it belongs to, NO_INDEX */
-	bool served;	     /* on the request's own client socket */
+	int socket;	 /* index in names */
+	int64_t request; /* id of the request it belongs to, NO_INDEX */
+	bool served;	 /* on the request's own client socket */
 	uint32_t bytes;
-	int64_t arrived_ns;  /* RECV: when the data came; NO_TIME */
+	int64_t arrived_ns; /* RECV: when the data came; NO_TIME */
 	/* RECV: the peer's send that covers the last byte, if the peer is on this host */
-	int sender;	     /* thread, NO_INDEX */
+	int sender; /* thread, NO_INDEX */
 	/* start_ns of that operation on the sender's TRACK_OPS; it may be later than this one, for
 	 * a send is recorded when it returns.  NO_TIME: the thread was seen, not its send */
 	int64_t sender_ns;
 	int64_t sender_request; /* what the sender worked for: a request id or NO_INDEX */
 	/* the operation of the same request before this one */
-	int prev;	     /* thread, NO_INDEX: this is the first */
+	int prev; /* thread, NO_INDEX: this is the first */
 	int64_t prev_ns;
 };
 
@@ -288,16 +288,16 @@ struct request {
 	/* from 0, in order of their first operation; an exchange that was never answered is no
 	 * request and leaves a hole */
 	int64_t id;
-	uint32_t name; /* string id in names: the group name */
-	int socket;    /* served socket */
-	int status;    /* HTTP status, 0 unknown */
-	int first_thread; /* that received the first bytes */
-	int64_t first_ns; /* start of that operation */
-	int last_thread;  /* that sent the last ones; NO_INDEX while none was sent */
-	int64_t last_ns;  /* start of that operation on its TRACK_OPS */
-	int64_t parent;	  /* request that it was made for, NO_INDEX: an entry request */
+	uint32_t name;		 /* string id in names: the group name */
+	int socket;		 /* served socket */
+	int status;		 /* HTTP status, 0 unknown */
+	int first_thread;	 /* that received the first bytes */
+	int64_t first_ns;	 /* start of that operation */
+	int last_thread;	 /* that sent the last ones; NO_INDEX while none was sent */
+	int64_t last_ns;	 /* start of that operation on its TRACK_OPS */
+	int64_t parent;		 /* request that it was made for, NO_INDEX: an entry request */
 	bool cut_start, cut_end; /* runs over an edge of the recording */
-	bool streaming;	  /* 101, or an answer that goes on and on: a group apart */
+	bool streaming;		 /* 101, or an answer that goes on and on: a group apart */
 };
 
 /* TRACK_LOSS: records of cpu were lost. */
@@ -353,10 +353,10 @@ struct thread {
 struct cgroup {
 	uint64_t id;
 	uint32_t hierarchy;
-	uint32_t path; /* string id */
-	int unit;      /* the deepest ancestor (or itself) that is a container or unit */
+	uint32_t path;	    /* string id */
+	int unit;	    /* the deepest ancestor (or itself) that is a container or unit */
 	uint32_t container; /* string id of the container's name, 0: none */
-	bool is_system; /* the root, init.scope */
+	bool is_system;	    /* the root, init.scope */
 };
 
 struct sockinfo {

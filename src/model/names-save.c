@@ -117,10 +117,10 @@ static void load_texts(struct input *in, struct strtab *t)
 	for (size_t i = 0; i < n && !in->bad; i++) {
 		size_t len = get_count(in);
 
-		if ((size_t)(in->end - in->at) < len)
+		/* A text that is there already, or holds a NUL, gets another id. */
+		if ((size_t)(in->end - in->at) < len ||
+		    strtab_id_len(t, (const char *)in->at, len) != i)
 			in->bad = true;
-		else if (strtab_id_len(t, (const char *)in->at, len) != i)
-			in->bad = true; /* a text twice, or with a NUL inside */
 		else
 			in->at += len;
 	}

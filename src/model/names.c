@@ -199,8 +199,7 @@ int names_cgroup_index(struct names *n, uint32_t hierarchy, uint64_t id)
 	if (n->cgroups.n >= NAMES_LIMIT)
 		return NO_INDEX;
 	i = n->cgroups.n;
-	vec_push(&n->cgroups,
-		 (struct cgroup){.id = id, .hierarchy = hierarchy, .unit = (int)i});
+	vec_push(&n->cgroups, (struct cgroup){.id = id, .hierarchy = hierarchy, .unit = (int)i});
 	map_put(&n->cgroup_by_id, cgroup_key(hierarchy, id), i);
 	return (int)i;
 }

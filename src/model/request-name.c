@@ -13,10 +13,10 @@
 #include <ctype.h>
 #include <string.h>
 
-static const char *const methods[] = {"GET",	 "HEAD",    "POST",	"PUT",	    "DELETE",
-				      "OPTIONS", "PATCH",   "CONNECT",	"TRACE",    "PROPFIND",
-				      "REPORT",	 "MKCOL",   "COPY",	"MOVE",	    "LOCK",
-				      "UNLOCK",	 "PROPPATCH", "PURGE",	"SEARCH",   "M-SEARCH"};
+static const char *const methods[] = {"GET",	 "HEAD",      "POST",	 "PUT",	   "DELETE",
+				      "OPTIONS", "PATCH",     "CONNECT", "TRACE",  "PROPFIND",
+				      "REPORT",	 "MKCOL",     "COPY",	 "MOVE",   "LOCK",
+				      "UNLOCK",	 "PROPPATCH", "PURGE",	 "SEARCH", "M-SEARCH"};
 enum { LONG_HEX = 8 };
 
 struct out {
@@ -60,9 +60,8 @@ static size_t word_len(const char *p)
 {
 	size_t n = 0;
 
-	while (isalnum((unsigned char)p[n]) ||
-	       (p[n] == '%' && isxdigit((unsigned char)p[n + 1]) &&
-		isxdigit((unsigned char)p[n + 2])))
+	while (isalnum((unsigned char)p[n]) || (p[n] == '%' && isxdigit((unsigned char)p[n + 1]) &&
+						isxdigit((unsigned char)p[n + 2])))
 		n += p[n] == '%' ? 3 : 1;
 	return n;
 }

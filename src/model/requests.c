@@ -48,9 +48,9 @@ struct sent {
 
 struct open_request {
 	struct request r;
-	bool answered;	     /* a send since the last receive */
+	bool answered; /* a send since the last receive */
 	int pauses;
-	int chain_thread;    /* its last operation */
+	int chain_thread; /* its last operation */
 	int64_t chain_ns;
 };
 
@@ -61,7 +61,7 @@ struct sock {
 	bool there_before, http, upgraded, closed;
 	int last_status;
 	struct sent sent[SENDS_KEPT];
-	unsigned n_sent; /* counts up; the newest is at (n_sent - 1) % SENDS_KEPT */
+	unsigned n_sent;    /* counts up; the newest is at (n_sent - 1) % SENDS_KEPT */
 	int waiting_thread; /* has a receive whose send is not known yet */
 	int64_t waiting_ns; /* start of that operation */
 	uint32_t name;	    /* of requests without text, made with ... */
@@ -135,8 +135,7 @@ static bool resolve(struct model *m, struct thread_state *t, uint64_t seq)
 {
 	const struct sockinfo *info = names_socket(m->names, t->op.socket);
 	const struct sock *peer = sock_known(m, info->peer);
-	const struct sent *s =
-		peer ? find_send(peer, seq, info->family != AF_UNIX) : NULL;
+	const struct sent *s = peer ? find_send(peer, seq, info->family != AF_UNIX) : NULL;
 
 	if (!s)
 		return false;
@@ -178,8 +177,8 @@ static void remember_send(struct model *m, struct sock *s, const struct op *op,
 	struct sock *peer = sock_known(m, info->peer);
 	struct thread_state *reader;
 
-	s->sent[s->n_sent++ % SENDS_KEPT] = (struct sent){io->seq - io->bytes, io->seq, op->thread,
-							  op->start_ns, op->request};
+	s->sent[s->n_sent++ % SENDS_KEPT] =
+		(struct sent){io->seq - io->bytes, io->seq, op->thread, op->start_ns, op->request};
 	if (!peer || peer->waiting_thread == NO_INDEX)
 		return;
 	reader = model_thread_state(m, peer->waiting_thread);
@@ -215,7 +214,9 @@ static void begin_op(struct thread_state *t, const struct event *e, int thread, 
 	t->op_arrived_tid = recv ? io->arrived_tid : 0;
 	t->op = (struct op){.start_ns = max_ns(e->ts_ns, t->ops_free_ns),
 			    .thread = thread,
-			    .dir = !recv ? OP_SEND : io->bytes ? OP_RECV : OP_EOF,
+			    .dir = !recv       ? OP_SEND
+				   : io->bytes ? OP_RECV
+					       : OP_EOF,
 			    .socket = socket,
 			    .request = NO_INDEX,
 			    .bytes = io->bytes,
@@ -524,8 +525,7 @@ int requests_close(struct model *m, const struct event *e, struct err *err)
 
 int requests_thread_ends(struct model *m, int thread, int64_t at_ns, struct err *err)
 {
-	struct thread_state *t =
-		(size_t)thread < m->threads.n ? m->threads.at[thread] : NULL;
+	struct thread_state *t = (size_t)thread < m->threads.n ? m->threads.at[thread] : NULL;
 
 	if (!t)
 		return 0;

@@ -87,8 +87,7 @@ static void find_peer(struct model *m, int socket, uint64_t peer_cookie)
 	} else if (peer_cookie) {
 		map_put(&m->by_ends, peer_cookie, (uint64_t)socket); /* until it shows up */
 	}
-	if (s->family == AF_UNIX && map_get(&m->by_ends, s->cookie, &other) &&
-	    s->peer == NO_INDEX)
+	if (s->family == AF_UNIX && map_get(&m->by_ends, s->cookie, &other) && s->peer == NO_INDEX)
 		join(m, socket, other);
 }
 
@@ -143,9 +142,7 @@ enum role roles_of(struct model *m, int socket)
 
 	if (s->role != ROLE_UNKNOWN)
 		return s->role;
-	if (is_inet(s) && is_listener(m, s))
-		s->role = ROLE_SERVED;
-	else if (s->family == AF_UNIX && s->path)
+	if (is_inet(s) ? is_listener(m, s) : s->path != 0)
 		s->role = ROLE_SERVED;
 	else if (peer && (peer->role == ROLE_SERVED || peer->role == ROLE_CLIENT))
 		s->role = peer->role == ROLE_SERVED ? ROLE_CLIENT : ROLE_SERVED;

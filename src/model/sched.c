@@ -27,8 +27,8 @@ static struct cpu_state *cpu_at(struct model *m, int cpu)
 {
 	cpu &= CPU_LIMIT - 1;
 	while (m->cpus.n <= (size_t)cpu)
-		vec_push(&m->cpus, (struct cpu_state){NO_INDEX, m->start_ns, m->start_ns,
-						      m->start_ns});
+		vec_push(&m->cpus,
+			 (struct cpu_state){NO_INDEX, m->start_ns, m->start_ns, m->start_ns});
 	return &m->cpus.at[cpu];
 }
 
@@ -44,8 +44,8 @@ static bool differ(int64_t a, int64_t b)
 
 /* ---- absences ---- */
 
-static void piece(struct model *m, const struct absence *x, int cpu, int64_t from_ns,
-		  int64_t to_ns, int *rc, struct err *err)
+static void piece(struct model *m, const struct absence *x, int cpu, int64_t from_ns, int64_t to_ns,
+		  int *rc, struct err *err)
 {
 	struct queued q = {max_ns(from_ns, x->runnable_ns), min_ns(to_ns, x->end_ns), x->thread,
 			   cpu};
@@ -74,8 +74,7 @@ static int emit_queues(struct model *m, struct thread_state *t, struct absence *
 	return rc;
 }
 
-static int emit_absence(struct model *m, struct thread_state *t, struct absence *x,
-			struct err *err)
+static int emit_absence(struct model *m, struct thread_state *t, struct absence *x, struct err *err)
 {
 	struct interval iv;
 	int rc;
@@ -196,7 +195,7 @@ static int leave(struct model *m, const struct event *e, int thread, struct err 
 	const struct event_switch *sw = &e->sw;
 	struct thread_state *t = model_thread_state(m, thread);
 	struct absence *x;
-	int rc = t->where == WHERE_OFF ? came_unseen(m, e, thread, err)
+	int rc = t->where == WHERE_OFF	? came_unseen(m, e, thread, err)
 		 : t->where == WHERE_ON ? left_unseen(m, e, thread, err)
 					: 0;
 
@@ -341,8 +340,8 @@ void sched_migrate(struct model *m, const struct event *e)
 		return;
 	t = model_thread_state(m, thread);
 	if (t->where == WHERE_OFF && t->moves.n < MOVES_LIMIT)
-		vec_push(&t->moves, (struct move){e->ts_ns, e->migrate.from_cpu,
-						  e->migrate.to_cpu});
+		vec_push(&t->moves,
+			 (struct move){e->ts_ns, e->migrate.from_cpu, e->migrate.to_cpu});
 }
 
 int sched_loss(struct model *m, const struct event *e, struct err *err)

@@ -17,7 +17,7 @@ struct err;
 enum where {
 	WHERE_UNKNOWN, /* not seen on or off a CPU yet */
 	WHERE_ON,
-	WHERE_OFF, /* absence is being filled */
+	WHERE_OFF,  /* absence is being filled */
 	WHERE_GONE, /* left for good */
 };
 
@@ -67,8 +67,8 @@ struct model {
 	struct VEC(struct sock *) socks; /* by socket index, NULL: nothing to remember */
 	struct map requests;		 /* id of an open request -> struct open_request * */
 	int64_t next_request;
-	struct map listeners;	     /* see roles.c */
-	struct map by_ends;	     /* both addresses, or the peer's cookie -> socket index */
+	struct map listeners; /* see roles.c */
+	struct map by_ends;   /* both addresses, or the peer's cookie -> socket index */
 };
 
 /* Gives iv to the sink; what has no length is dropped. */

@@ -50,8 +50,9 @@ static unsigned take(uint64_t *bits, unsigned n)
 
 void run_put(const struct run *x, struct interval *ret)
 {
-	*ret = (struct interval){
-		.v = {x->thread, (int64_t)((uint64_t)(x->syscall + 1) << WHY_BITS | x->why), x->irq_ns}};
+	*ret = (struct interval){.v = {x->thread,
+				       (int64_t)((uint64_t)(x->syscall + 1) << WHY_BITS | x->why),
+				       x->irq_ns}};
 	finish(ret, x->start_ns, x->end_ns, track_id(TRACK_CPU, (uint32_t)x->cpu), KIND_RUN);
 }
 
@@ -114,8 +115,7 @@ void absence_get(const struct interval *iv, struct absence *ret)
 void queued_put(const struct queued *x, struct interval *ret)
 {
 	*ret = (struct interval){.v = {x->cpu}};
-	finish(ret, x->start_ns, x->end_ns, track_id(TRACK_QUEUE, (uint32_t)x->thread),
-	       KIND_QUEUE);
+	finish(ret, x->start_ns, x->end_ns, track_id(TRACK_QUEUE, (uint32_t)x->thread), KIND_QUEUE);
 }
 
 void queued_get(const struct interval *iv, struct queued *ret)
@@ -142,21 +142,20 @@ void op_get(const struct interval *iv, struct op *ret)
 {
 	int64_t arrived = word(iv, 4), sent = word(iv, 8);
 
-	*ret = (struct op){
-		.start_ns = iv->start_ns,
-		.end_ns = iv->end_ns,
-		.thread = (int)track_index(iv->track),
-		.dir = (enum op_dir)(word(iv, 0) & 3),
-		.served = word(iv, 0) >> 2 & 1,
-		.socket = (int)word(iv, 1) - 1,
-		.request = sub(word(iv, 2), 1),
-		.bytes = (uint32_t)word(iv, 3),
-		.arrived_ns = arrived ? sub(iv->start_ns, sub(arrived, 1)) : NO_TIME,
-		.prev = (int)word(iv, 5) - 1,
-		.prev_ns = word(iv, 5) ? sub(iv->start_ns, word(iv, 6)) : NO_TIME,
-		.sender = (int)word(iv, 7) - 1,
-		.sender_ns = sent ? sub(iv->start_ns, sent >> 1) : NO_TIME,
-		.sender_request = sub(word(iv, 9), 1)};
+	*ret = (struct op){.start_ns = iv->start_ns,
+			   .end_ns = iv->end_ns,
+			   .thread = (int)track_index(iv->track),
+			   .dir = (enum op_dir)(word(iv, 0) & 3),
+			   .served = word(iv, 0) >> 2 & 1,
+			   .socket = (int)word(iv, 1) - 1,
+			   .request = sub(word(iv, 2), 1),
+			   .bytes = (uint32_t)word(iv, 3),
+			   .arrived_ns = arrived ? sub(iv->start_ns, sub(arrived, 1)) : NO_TIME,
+			   .prev = (int)word(iv, 5) - 1,
+			   .prev_ns = word(iv, 5) ? sub(iv->start_ns, word(iv, 6)) : NO_TIME,
+			   .sender = (int)word(iv, 7) - 1,
+			   .sender_ns = sent ? sub(iv->start_ns, sent >> 1) : NO_TIME,
+			   .sender_request = sub(word(iv, 9), 1)};
 }
 
 void block_put(const struct block *x, struct interval *ret)
@@ -204,22 +203,21 @@ void request_put(const struct request *x, struct interval *ret)
 
 void request_get(const struct interval *iv, struct request *ret)
 {
-	*ret = (struct request){
-		.start_ns = iv->start_ns,
-		.end_ns = iv->end_ns,
-		.slot = (int)track_index(iv->track),
-		.cut_start = word(iv, 0) & 1,
-		.cut_end = word(iv, 0) >> 1 & 1,
-		.streaming = word(iv, 0) >> 2 & 1,
-		.status = (int)(word(iv, 0) >> 3),
-		.id = word(iv, 1),
-		.name = (uint32_t)word(iv, 2),
-		.socket = (int)word(iv, 3) - 1,
-		.first_thread = (int)word(iv, 4) - 1,
-		.first_ns = add(iv->start_ns, word(iv, 5)),
-		.last_thread = (int)word(iv, 6) - 1,
-		.last_ns = word(iv, 6) ? sub(iv->end_ns, word(iv, 7)) : NO_TIME,
-		.parent = sub(word(iv, 8), 1)};
+	*ret = (struct request){.start_ns = iv->start_ns,
+				.end_ns = iv->end_ns,
+				.slot = (int)track_index(iv->track),
+				.cut_start = word(iv, 0) & 1,
+				.cut_end = word(iv, 0) >> 1 & 1,
+				.streaming = word(iv, 0) >> 2 & 1,
+				.status = (int)(word(iv, 0) >> 3),
+				.id = word(iv, 1),
+				.name = (uint32_t)word(iv, 2),
+				.socket = (int)word(iv, 3) - 1,
+				.first_thread = (int)word(iv, 4) - 1,
+				.first_ns = add(iv->start_ns, word(iv, 5)),
+				.last_thread = (int)word(iv, 6) - 1,
+				.last_ns = word(iv, 6) ? sub(iv->end_ns, word(iv, 7)) : NO_TIME,
+				.parent = sub(word(iv, 8), 1)};
 }
 
 void loss_put(const struct loss *x, struct interval *ret)

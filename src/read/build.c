@@ -77,8 +77,7 @@ static void show(struct build *b, int64_t now_ns)
 	int64_t all_ns = b->r->end_ns - b->r->start_ns, done_ns = now_ns - b->r->start_ns;
 
 	if (all_ns > 0 && done_ns >= 0 && done_ns <= all_ns)
-		progress_show(&b->progress, "%d %%",
-			      (int)(100 * (double)done_ns / (double)all_ns));
+		progress_show(&b->progress, "%d %%", (int)(100 * (double)done_ns / (double)all_ns));
 }
 
 static int feed(const struct event *e, void *arg, struct err *err)
@@ -96,8 +95,7 @@ static void name_things(const struct recording *r, struct names *names)
 		names_set_hierarchy(names, r->files->mounts.at[i].hierarchy,
 				    r->files->mounts.at[i].controllers);
 	for (size_t i = 0; i < r->files->disks.n; i++)
-		names_set_disk_name(names, r->files->disks.at[i].dev,
-				    r->files->disks.at[i].name);
+		names_set_disk_name(names, r->files->disks.at[i].dev, r->files->disks.at[i].name);
 }
 
 /* All events through the model.  Damage is noted, and what was read before it stays. */
@@ -291,9 +289,8 @@ static bool is_unwritable(int rc)
 	return rc == -EROFS || rc == -EACCES || rc == -EPERM || rc == -ENOSPC || rc == -EDQUOT;
 }
 
-int recording_history(struct recording *r, struct history **ret_history,
-		      struct names **ret_names, char *ret_damage, size_t damage_len,
-		      struct err *err)
+int recording_history(struct recording *r, struct history **ret_history, struct names **ret_names,
+		      char *ret_damage, size_t damage_len, struct err *err)
 {
 	scoped(str_fini) struct str path = {0};
 	struct err ignored = {0};

@@ -41,30 +41,29 @@ static void copy_text(char *to, const char *from, size_t len)
 static void from_switch(const struct rec_switch *r, struct event *e)
 {
 	e->kind = EVENT_SWITCH;
-	e->sw = (struct event_switch){
-		.prev_tid = r->prev_tid,
-		.prev_pid = r->prev_pid,
-		.next_tid = r->next_tid,
-		.next_pid = r->next_pid,
-		.prev_since_ns = when(r->prev_since),
-		.why = WORD(why, r->prev_why, WHY_IDLE),
-		.state = WORD(task_state, r->prev_state, TASK_DEAD),
-		.syscall = call(r->prev_syscall),
-		.obj_kind = WORD(obj_kind, r->prev_obj_kind, OBJ_OTHER),
-		.obj = r->prev_obj,
-		.irq_ns = r->prev_irq,
-		.left_ns = when(r->next_left),
-		.waking_ns = when(r->next_waking),
-		.runnable_ns = when(r->next_runnable),
-		.by = WORD(waker_by, r->next_waker_by, BY_NEW),
-		.waker_tid = r->next_waker_tid,
-		.waker_pid = r->next_waker_pid,
-		.waker_obj = r->next_waker_obj,
-		.waker_syscall = call(r->next_waker_syscall),
-		.queue_cpu = r->next_queue_cpu,
-		.quota_ns = lasting(r->next_quota),
-		.first = r->next_flags & REC_NEXT_FIRST,
-		.migrated = r->next_flags & REC_NEXT_MIGRATED};
+	e->sw = (struct event_switch){.prev_tid = r->prev_tid,
+				      .prev_pid = r->prev_pid,
+				      .next_tid = r->next_tid,
+				      .next_pid = r->next_pid,
+				      .prev_since_ns = when(r->prev_since),
+				      .why = WORD(why, r->prev_why, WHY_IDLE),
+				      .state = WORD(task_state, r->prev_state, TASK_DEAD),
+				      .syscall = call(r->prev_syscall),
+				      .obj_kind = WORD(obj_kind, r->prev_obj_kind, OBJ_OTHER),
+				      .obj = r->prev_obj,
+				      .irq_ns = r->prev_irq,
+				      .left_ns = when(r->next_left),
+				      .waking_ns = when(r->next_waking),
+				      .runnable_ns = when(r->next_runnable),
+				      .by = WORD(waker_by, r->next_waker_by, BY_NEW),
+				      .waker_tid = r->next_waker_tid,
+				      .waker_pid = r->next_waker_pid,
+				      .waker_obj = r->next_waker_obj,
+				      .waker_syscall = call(r->next_waker_syscall),
+				      .queue_cpu = r->next_queue_cpu,
+				      .quota_ns = lasting(r->next_quota),
+				      .first = r->next_flags & REC_NEXT_FIRST,
+				      .migrated = r->next_flags & REC_NEXT_MIGRATED};
 }
 
 static void from_thread(const struct rec_thread *r, struct event *e)
@@ -217,8 +216,8 @@ bool event_from(const struct rec_head *rec, struct event *e, char *text)
 		const struct rec_close *r = (const struct rec_close *)rec;
 
 		e->kind = EVENT_CLOSE;
-		e->io = (struct event_io){.cookie = r->cookie, .tid = r->tid, .pid = r->pid,
-					  .arrived_ns = NO_TIME};
+		e->io = (struct event_io){
+			.cookie = r->cookie, .tid = r->tid, .pid = r->pid, .arrived_ns = NO_TIME};
 		return true;
 	}
 	case REC_ID_BLOCK:

@@ -23,8 +23,8 @@ struct stream {
 	uint8_t *buf;
 	size_t cap, pos, end; /* in buf: the current record, the end of the records */
 	struct rec_packet head;
-	int64_t last_ns;	/* of the last record given */
-	uint64_t count;		/* records given */
+	int64_t last_ns;	    /* of the last record given */
+	uint64_t count;		    /* records given */
 	const struct rec_head *now; /* the current record; NULL: at the end */
 	int64_t missing_since_ns;   /* damage was skipped since then, NO_TIME: none */
 	bool has_missing;	    /* the record to give is the loss in `missing` */
@@ -46,8 +46,8 @@ struct recording_files {
 	struct VEC(struct mount) mounts;
 	struct VEC(struct named_disk) disks;
 	uint8_t uuid[16];
-	struct err damage; /* the first that was found */
-	uint64_t unknown;  /* records of an unknown kind */
+	struct err damage;	/* the first that was found */
+	uint64_t unknown;	/* records of an unknown kind */
 	uint64_t lost_seen[16]; /* by reason, in the streams; host.json may know of more */
 };
 

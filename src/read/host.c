@@ -53,7 +53,8 @@ static void read_clocks(struct recording *r, const cJSON *list)
 	r->clocks = calloc((size_t)(n > 0 ? n : 1), sizeof(*r->clocks));
 	if (!r->clocks || n > CLOCKS_MAX)
 		return;
-	cJSON_ArrayForEach(item, list) {
+	cJSON_ArrayForEach(item, list)
+	{
 		r->clocks[r->n_clocks++] = (struct host_clock){number(item, "monotonic", 0),
 							       number(item, "realtime", 0),
 							       number(item, "boottime", 0)};
@@ -74,7 +75,8 @@ static void read_lost(struct recording *r, const cJSON *lost)
 	const cJSON *item;
 
 	r->lost.records = (uint64_t)number(lost, "records", 0);
-	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(lost, "by_reason")) {
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(lost, "by_reason"))
+	{
 		if (cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < 9e18)
 			r->lost.by_reason[reason_of(item->string)] += (uint64_t)item->valuedouble;
 	}
@@ -86,7 +88,8 @@ static void read_command(struct recording *r, const cJSON *command)
 	const cJSON *word;
 
 	r->command_status = -1;
-	cJSON_ArrayForEach(word, cJSON_GetObjectItemCaseSensitive(command, "argv")) {
+	cJSON_ArrayForEach(word, cJSON_GetObjectItemCaseSensitive(command, "argv"))
+	{
 		if (cJSON_IsString(word))
 			str_addf(&text, "%s%s", text.len ? " " : "", word->valuestring);
 	}
@@ -101,15 +104,15 @@ static void read_lists(struct recording *r, const cJSON *root)
 {
 	const cJSON *item;
 
-	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "disks")) {
-		vec_push(&r->files->disks,
-			 (struct named_disk){(uint32_t)number(item, "dev", 0),
-					     strdup(string(item, "name"))});
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "disks"))
+	{
+		vec_push(&r->files->disks, (struct named_disk){(uint32_t)number(item, "dev", 0),
+							       strdup(string(item, "name"))});
 	}
-	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "cgroup_mounts")) {
-		vec_push(&r->files->mounts,
-			 (struct mount){(uint32_t)number(item, "hierarchy", 0),
-					strdup(string(item, "controllers"))});
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "cgroup_mounts"))
+	{
+		vec_push(&r->files->mounts, (struct mount){(uint32_t)number(item, "hierarchy", 0),
+							   strdup(string(item, "controllers"))});
 	}
 }
 

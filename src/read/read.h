@@ -28,13 +28,13 @@ struct recording {
 	int n_clocks;
 	int64_t start_ns, end_ns; /* monotonic */
 	bool complete;		  /* the recorder ended it */
-	uint64_t records[16];	  /* by record id (bpf/record.h), filled by recording_scan or build */
+	uint64_t records[16]; /* by record id (bpf/record.h), filled by recording_scan or build */
 	uint64_t n_records, bytes;
 	struct { /* by what host.json says; once the records were read, by what they say too */
 		uint64_t records, by_reason[16];
 	} lost;
 	double recorder_cpu_pct; /* CPU time of recorder and its BPF programs over the window; < 0: not measured */
-	char *command;		 /* of `-- CMD`, or NULL */
+	char *command;			 /* of `-- CMD`, or NULL */
 	int command_pid, command_status; /* 0 / -1 if none */
 	int n_cpus;
 	/* private to read/ */
@@ -56,8 +56,7 @@ int64_t recording_wall_ns(const struct recording *r, int64_t monotonic_ns);
 /* The history of a recording, built on first use (progress on a terminal; -EROFS and the like:
  * built in a temporary file).  *ret_damage (may be NULL) says what could not be read: "" if all
  * was.  The caller closes *ret_history and frees *ret_names. */
-int recording_history(struct recording *r, struct history **ret_history,
-		      struct names **ret_names, char *ret_damage, size_t damage_len,
-		      struct err *err);
+int recording_history(struct recording *r, struct history **ret_history, struct names **ret_names,
+		      char *ret_damage, size_t damage_len, struct err *err);
 
 #endif

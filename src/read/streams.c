@@ -53,8 +53,7 @@ static const char *header_fault(const struct recording *r, const struct rec_pack
 		return "no packet begins here";
 	if (memcmp(h->uuid, r->files->uuid, sizeof(h->uuid)) != 0)
 		return "the packet is of another recording";
-	if (h->packet_bits % 64 || h->content_bits % 64 ||
-	    h->packet_bits > PACKET_MAX_BYTES * 8ull)
+	if (h->packet_bits % 64 || h->content_bits % 64 || h->packet_bits > PACKET_MAX_BYTES * 8ull)
 		return "impossible packet size";
 	if (h->content_bits > h->packet_bits || h->content_bits < sizeof(*h) * 8)
 		return "the packet's content does not fit the packet";
@@ -138,12 +137,12 @@ static void give_missing(struct stream *s, int64_t until_ns)
 	int64_t since_ns = s->missing_since_ns;
 
 	s->missing_since_ns = NO_TIME;
-	s->missing = (struct rec_lost){
-		.head = {(u64)(until_ns > since_ns ? until_ns : since_ns + 1), REC_ID_LOST,
-			 (u16)s->head.cpu_id, 0},
-		.since = (u64)since_ns,
-		.count = 1,
-		.reason = REC_LOST_OTHER};
+	s->missing =
+		(struct rec_lost){.head = {(u64)(until_ns > since_ns ? until_ns : since_ns + 1),
+					   REC_ID_LOST, (u16)s->head.cpu_id, 0},
+				  .since = (u64)since_ns,
+				  .count = 1,
+				  .reason = REC_LOST_OTHER};
 	s->has_missing = true;
 	s->now = &s->missing.head;
 }
@@ -174,8 +173,7 @@ static void skip_packet(struct stream *s)
 {
 	s->pos = s->end;
 	if (s->missing_since_ns == NO_TIME)
-		s->missing_since_ns = s->last_ns != NO_TIME ? s->last_ns
-							    : (int64_t)s->head.begin;
+		s->missing_since_ns = s->last_ns != NO_TIME ? s->last_ns : (int64_t)s->head.begin;
 }
 
 int stream_next(struct recording *r, struct stream *s, struct err *err)
@@ -294,9 +292,8 @@ static int scan_headers(struct recording *r, struct stream *s, struct err *err)
 		if (rc < 0)
 			return rc;
 		if (!r->complete || !r->end_ns)
-			r->end_ns = (int64_t)s->head.end > r->end_ns
-					    ? (int64_t)s->head.end
-					    : r->end_ns;
+			r->end_ns =
+				(int64_t)s->head.end > r->end_ns ? (int64_t)s->head.end : r->end_ns;
 		s->next_at += (off_t)(s->head.packet_bits / 8);
 	}
 	return 0;

@@ -392,9 +392,9 @@ static void random_events(void **state)
 		int64_t now = 1000;
 
 		for (int i = 0; i < 400; i++) {
-			struct event e = ev_switch(now += random() % 5000 - 200, random() % 3,
-						   (uint32_t)(random() % 6),
-						   (uint32_t)(random() % 6));
+			struct event e =
+				ev_switch(now += random() % 5000 - 200, random() % 3,
+					  (uint32_t)(random() % 6), (uint32_t)(random() % 6));
 
 			if (random() % 2)
 				e.sw.left_ns = now - random() % 20000;
@@ -408,10 +408,9 @@ static void random_events(void **state)
 			e.sw.first = random() % 20 == 0;
 			e.sw.irq_ns = random() % 30000;
 			if (random() % 10 == 0)
-				e = (struct event){
-					.ts_ns = now,
-					.kind = EVENT_MIGRATE,
-					.migrate = {(uint32_t)(random() % 6), 0, 0, 1}};
+				e = (struct event){.ts_ns = now,
+						   .kind = EVENT_MIGRATE,
+						   .migrate = {(uint32_t)(random() % 6), 0, 0, 1}};
 			else if (random() % 10 == 0)
 				e = ev_thread(now, (enum life)(random() % 7),
 					      (uint32_t)(random() % 6), "x");
@@ -518,11 +517,16 @@ static void round_trips(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_halves),	    cmocka_unit_test(wake_before_switch),
-		cmocka_unit_test(migration),	    cmocka_unit_test(life_and_reuse),
-		cmocka_unit_test(waker_that_has_gone), cmocka_unit_test(unknown_prev),
-		cmocka_unit_test(halves_that_do_not_fit), cmocka_unit_test(open_ends),
-		cmocka_unit_test(block_slots),	    cmocka_unit_test(random_events),
+		cmocka_unit_test(two_halves),
+		cmocka_unit_test(wake_before_switch),
+		cmocka_unit_test(migration),
+		cmocka_unit_test(life_and_reuse),
+		cmocka_unit_test(waker_that_has_gone),
+		cmocka_unit_test(unknown_prev),
+		cmocka_unit_test(halves_that_do_not_fit),
+		cmocka_unit_test(open_ends),
+		cmocka_unit_test(block_slots),
+		cmocka_unit_test(random_events),
 		cmocka_unit_test(round_trips),
 	};
 

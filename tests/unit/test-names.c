@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define ID    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define SHORT "0123456789ab"
 
 /* One line per shape: the path, the part of it that owns it, the container's name. */
@@ -109,8 +109,8 @@ static void feed_thread(struct bench *b, int64_t ts_ns, enum life what, uint32_t
 
 static void feed_cgroup(struct bench *b, uint32_t hierarchy, uint64_t id, const char *path)
 {
-	struct event e = {.ts_ns = 10, .kind = EVENT_CGROUP,
-			  .cgroup = {.id = id, .hierarchy = hierarchy}};
+	struct event e = {
+		.ts_ns = 10, .kind = EVENT_CGROUP, .cgroup = {.id = id, .hierarchy = hierarchy}};
 
 	strcpy(e.cgroup.path, path);
 	bench_feed(b, &e);

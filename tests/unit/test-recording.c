@@ -54,8 +54,8 @@ static void add_switch(struct hand *h, unsigned cpu, u64 ts, u32 prev, u32 next)
 static void add_sockets(struct hand *h)
 {
 	struct rec_socket s = {.cookie = 5, .family = 2, .role = REC_ROLE_SERVED, .local_port = 80};
-	struct rec_request r = {.cookie = 5, .tid = 7, .pid = 7, .bytes = 9, .seq = 9,
-				.text = "GET /x/1 HTTP/1.1"};
+	struct rec_request r = {
+		.cookie = 5, .tid = 7, .pid = 7, .bytes = 9, .seq = 9, .text = "GET /x/1 HTTP/1.1"};
 	struct rec_send w = {.cookie = 5, .tid = 7, .pid = 7, .bytes = 9, .seq = 9, .status = 200};
 	struct rec_thread t = {.tid = 7, .pid = 7, .what = REC_LIFE_NAME, .comm = "web"};
 

@@ -45,8 +45,8 @@ static void sock(struct bench *b, uint64_t cookie, enum role role, uint16_t loca
 	bench_feed(b, &e);
 }
 
-static void recv_text(struct bench *b, int64_t ts_ns, uint64_t cookie, uint32_t tid,
-		      uint32_t bytes, uint64_t seq, const char *text)
+static void recv_text(struct bench *b, int64_t ts_ns, uint64_t cookie, uint32_t tid, uint32_t bytes,
+		      uint64_t seq, const char *text)
 {
 	struct event e = ev_io(ts_ns, EVENT_RECV, cookie, tid, bytes, seq);
 
@@ -55,8 +55,8 @@ static void recv_text(struct bench *b, int64_t ts_ns, uint64_t cookie, uint32_t 
 	bench_feed(b, &e);
 }
 
-static void recv_more(struct bench *b, int64_t ts_ns, uint64_t cookie, uint32_t tid,
-		      uint32_t bytes, uint64_t seq)
+static void recv_more(struct bench *b, int64_t ts_ns, uint64_t cookie, uint32_t tid, uint32_t bytes,
+		      uint64_t seq)
 {
 	recv_text(b, ts_ns, cookie, tid, bytes, seq, NULL);
 }
@@ -302,10 +302,10 @@ static void positions_wrap(void **state)
 static void exchanges_without_text(void **state)
 {
 	struct bench *b = start();
-	struct event e = {.ts_ns = 1002,
-			  .kind = EVENT_SOCKET,
-			  .socket = {.cookie = B, .family = AF_UNIX, .role = ROLE_SERVED,
-				     .path = "/run/db"}};
+	struct event e = {
+		.ts_ns = 1002,
+		.kind = EVENT_SOCKET,
+		.socket = {.cookie = B, .family = AF_UNIX, .role = ROLE_SERVED, .path = "/run/db"}};
 
 	(void)state;
 	bench_feed(b, &e);
@@ -460,7 +460,11 @@ static void random_operations(void **state)
 			case 1:
 				bench_feed(b, &e);
 				break;
-			case 2: case 3: case 4: case 5: case 6:
+			case 2:
+			case 3:
+			case 4:
+			case 5:
+			case 6:
 				send_it(b, now, cookie, tid, 10, seq, random() % 600);
 				break;
 			default:
