@@ -75,3 +75,14 @@ int64_t kernel_percpu_distance(const struct btf *btf, const char *a, const char 
 	at_b = section_offset(btf, section, b);
 	return at_a < 0 || at_b < 0 ? 0 : at_a - at_b;
 }
+
+bool kernel_has_field(const struct btf *btf, const char *type, const char *field)
+{
+	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+	const struct btf_type *t = id < 0 ? NULL : btf__type_by_id(btf, (unsigned)id);
+
+	for (int i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), field))
+			return true;
+	return false;
+}

@@ -138,7 +138,8 @@ static size_t round_buffer(size_t bytes)
 }
 
 /* libbpf's own words are for developers: shown with -v. */
-static int say(enum libbpf_print_level level, const char *fmt, va_list ap)
+static int __attribute__((format(printf, 2, 0)))
+say(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	char text[1024];
 

@@ -64,6 +64,7 @@ bool kernel_has_tracepoint(const struct btf *btf, const char *name);
 int kernel_tracepoint_params(const struct btf *btf, const char *name);
 /* The distance of per-CPU variable a from b; 0 if it cannot be known. */
 int64_t kernel_percpu_distance(const struct btf *btf, const char *a, const char *b);
+bool kernel_has_field(const struct btf *btf, const char *type, const char *field);
 /* The kernel's BTF, or that of $LONGPOLE_BTF; the caller frees it (btf__free). */
 int kernel_btf(struct btf **ret, struct err *err);
 
