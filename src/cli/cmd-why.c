@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static const struct opt opts[] = {
@@ -49,17 +50,15 @@ static void on_signal(int number)
 	stop = 1;
 }
 
+/* What nohup set to be ignored stays so; the others also if a shell started us with &. */
 static void catch_signals(void)
 {
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction old, action = {.sa_handler = on_signal};
 
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		struct sigaction old, action = {.sa_handler = on_signal};
-
-		/* What nohup set to be ignored stays ignored. */
-		if (!sigaction(numbers[i], NULL, &old) && old.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-	}
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (!sigaction(SIGHUP, NULL, &old) && old.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
@@ -104,10 +103,13 @@ static int record_first(const struct cmd_args *args, const char *dir, struct err
 				     .duration_ns = args_int(args, "duration", 0),
 				     .command = args->command,
 				     .stop = &stop};
+	int priority = getpriority(PRIO_PROCESS, 0), rc;
 	struct record_result result;
-	int rc = record_run(&opt, &result, err);
 
+	rc = record_run(&opt, &result, err);
 	stop = 0;
+	/* The recorder raises it to keep up; reading what it wrote must not disturb the host. */
+	setpriority(PRIO_PROCESS, 0, priority);
 	return rc;
 }
 
