@@ -10,6 +10,7 @@ import contextlib
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -58,16 +59,31 @@ def cpus():
     return len(os.sched_getaffinity(0))
 
 
+def busy_ns():
+    """CPU time that this machine has used since it started, interrupts and all."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        ticks = list(map(int, stat.readline().split()[1:]))
+    user, nice, system, _idle, _iowait, irq, softirq = ticks[:7]
+    return (user + nice + system + irq + softirq) * (1000000000 // os.sysconf("SC_CLK_TCK"))
+
+
+def process_cpu_ns(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:13])) * (1000000000 // os.sysconf("SC_CLK_TCK"))
+
+
 # --- cgroups
 
 def cgroup_trees():
-    """Where a party needs a folder: {controller: mount}.  v1's cpu and blkio, else the v2 tree."""
+    """Where a party needs a folder: {controller: mount}.  v1's cpu, cpuacct and blkio, else
+    the v2 tree."""
     trees = {}
     with open("/proc/self/mounts", encoding="utf-8") as mounts:
         for line in mounts:
             _, where, kind, options, *_ = line.split()
             if kind == "cgroup":
-                for name in {"cpu", "blkio"} & set(options.split(",")):
+                for name in {"cpu", "cpuacct", "blkio"} & set(options.split(",")):
                     trees.setdefault(name, where)
             elif kind == "cgroup2":
                 trees.setdefault("v2", where)
@@ -115,6 +131,14 @@ class Cgroup:
     def set_shares(self, shares):
         self.set_cpu("cpu.shares", shares, "cpu.weight",
                      min(10000, max(1, shares * 100 // 1024)))
+
+    def cpu_ns(self):
+        """CPU time of all that ran in it and below."""
+        if "cpuacct" in self.folders:
+            return int((self.folders["cpuacct"] / "cpuacct.usage").read_text())
+        stat = (self.folders.get("v2", self.folders["cpu"]) / "cpu.stat").read_text()
+        found = re.search(r"usage_usec (\d+)", stat)
+        return int(found.group(1)) * 1000 if found else 0
 
     def set_quota(self, quota_us, period_us):
         if "cpu" in self.folders:

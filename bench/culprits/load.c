@@ -43,6 +43,7 @@ struct load {
 	int port, connections, burst_connections, n_urls, weights;
 	int64_t duration_ns, gap_ns, burst_gap_ns, burst_on_ns, burst_period_ns, start_ns;
 	const char *pg_user;
+	bool reconnect; /* a connection for each request */
 	struct url urls[MAX_URLS];
 	atomic_size_t n;
 	struct answer *answers;
@@ -286,6 +287,12 @@ static int ask(struct connection *c)
 		return -1;
 	expand(choose(c), c, a.id, text);
 	name_of(text, a.name, sizeof(a.name));
+	if (l->reconnect) {
+		close(c->fd);
+		c->used = c->at = 0;
+		if (open_connection(c))
+			return -1;
+	}
 	c->first_ns = 0;
 	a.start_ns = now_ns();
 	if (l->pg_user)
@@ -398,11 +405,17 @@ static int add_url(struct load *l, char *text)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"port", 1, NULL, 'p'},	       {"seconds", 1, NULL, 's'},
-		{"connections", 1, NULL, 'c'}, {"gap", 1, NULL, 'g'},
-		{"burst", 1, NULL, 'b'},       {"burst-gap", 1, NULL, 'G'},
-		{"url", 1, NULL, 'u'},	       {"log", 1, NULL, 'o'},
-		{"pg", 1, NULL, 'q'},	       {0},
+		{"port", 1, NULL, 'p'},
+		{"seconds", 1, NULL, 's'},
+		{"connections", 1, NULL, 'c'},
+		{"gap", 1, NULL, 'g'},
+		{"burst", 1, NULL, 'b'},
+		{"burst-gap", 1, NULL, 'G'},
+		{"url", 1, NULL, 'u'},
+		{"log", 1, NULL, 'o'},
+		{"pg", 1, NULL, 'q'},
+		{"reconnect", 0, NULL, 'r'},
+		{0},
 	};
 	static struct load l;
 	const char *log_path = NULL;
@@ -431,6 +444,9 @@ int main(int argc, char **argv)
 			break;
 		case 'q':
 			l.pg_user = optarg;
+			break;
+		case 'r':
+			l.reconnect = true;
 			break;
 		case 'b': /* CONNECTIONS,ON_MS,PERIOD_MS */
 			if (sscanf(optarg, "%d,%lf,%lf", &l.burst_connections, &on, &period) != 3)

@@ -12,14 +12,15 @@ FOLDER = "recording.lp"
 
 
 def start_longpole(lab, seconds, program=LONGPOLE, options=()):
-    """Returns once it records: the requests of the load must all be inside the window."""
+    """Returns once it records: the requests of the load must all be inside the window.  Only the
+    lab's own servers are reported; others on this machine may serve requests too."""
     recording = lab.dir / FOLDER
     if not os.access(program, os.X_OK):
         raise Failed(f"{program} is not built")
     with open(lab.dir / "why.json", "wb") as out, open(lab.dir / "why.err", "wb") as err:
         process = subprocess.Popen(
             [str(program), "why", "--json", "-d", str(seconds), "-o", str(recording), "--top", "20",
-             *options], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+             "--cgroup", lab.root.path, *options], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
             preexec_fn=lambda: os.sched_setaffinity(0, range(os.cpu_count())))
     lab.stack.callback(lab.stop, process)
     end = time.monotonic() + 5

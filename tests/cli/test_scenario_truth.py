@@ -48,6 +48,7 @@ CULPRIT = {"kind": "cgroup", "cgroup": "/n", "container": "", "comm": "hog"}
 
 class Scenario:
     name, group, state, cause, unknown_limit = "x", "GET /item", "runqueue", "neighbour", 0.02
+    greetings = 0
 
     @staticmethod
     def culprit_is(culprit):
@@ -57,7 +58,8 @@ class Scenario:
 def answer(**finding):
     first = {"group": "GET /item", "state": "runqueue", "cause": "neighbour", "via": [],
              "share": 0.7, "extra_ns": 100, "culprit": CULPRIT, **finding}
-    return {"groups": [{"name": "GET /item", "count": 100, "unknown_share": 0.01}],
+    return {"groups": [{"name": "GET /item", "count": 100, "unknown_share": 0.01,
+                        "slow_count": 5, "mean_slow_ns": 300}],
             "findings": [first], "lost": {"records": 0},
             "slowest": [{"name": "GET /item", "duration_ns": 5, "budget": [{"ns": 5}],
                          "path": [{"start_ns": 0, "end_ns": 5}]}]}
