@@ -27,7 +27,10 @@
 #include "history/history.h"
 #include "read/files.h"
 
-enum { SHOW_EVERY = 1 << 16, SOURCE_VERSION = 1 };
+enum {
+	SHOW_EVERY = 1 << 16,
+	SOURCE_VERSION = 1, /* goes up when the model finds other intervals, or words mean others */
+};
 
 /* What a history is of.  Compared as bytes. */
 struct source {
@@ -110,6 +113,8 @@ static int run(struct build *b, struct names *names, struct err *damage, struct 
 	if (rc == -EBADMSG && b->r->files->damage.code) {
 		*damage = b->r->files->damage;
 		rc = 0;
+		if (err)
+			*err = (struct err){0};
 	}
 	if (rc)
 		model_abort(b->model);
