@@ -62,6 +62,21 @@ def context_switches():
         return int(re.search(r"^ctxt (\d+)", f.read(), re.M).group(1))
 
 
+def run_queue_waits(recording, tid):
+    """(waits of which the end was seen, time around ends that were not).  Where no tracepoint
+    fires while a thread of pid 1 runs, its switch to another thread is not seen."""
+    waits, unseen, left_ns = [], [], None
+    for r in recording.records("switch"):
+        if r["next_tid"] == tid:
+            waits.append(r["ts"] - (r["next_runnable"] or r["next_left"]))
+            left_ns = None
+        elif r["prev_tid"] == tid:
+            if left_ns:
+                unseen.append(r["ts"] - left_ns)
+            left_ns = r["ts"]
+    return waits, unseen
+
+
 def test_runqueue_against_schedstat(lab):
     """Two that compute, in two cgroups on one CPU, the second half of the time: the first waits
     in between.  It is stopped outside the measurement, so both count the same seconds."""
@@ -78,12 +93,11 @@ def test_runqueue_against_schedstat(lab):
         victim.send_signal(signal.SIGSTOP)
         time.sleep(0.2)
         after = schedstat(victim.pid)
-    waits = [r["ts"] - (r["next_runnable"] or r["next_left"])
-             for r in recording.records("switch") if r["next_tid"] == victim.pid]
+    waits, unseen = run_queue_waits(recording, victim.pid)
     waited_ns = after[1] - before[1]
     assert waited_ns > 300e6, "the neighbour did not disturb; nothing was measured"
-    assert abs(sum(waits) - waited_ns) < RUNQUEUE_LIMIT * waited_ns
-    assert abs(len(waits) - (after[2] - before[2])) <= 2
+    assert abs(sum(waits) - waited_ns) < RUNQUEUE_LIMIT * waited_ns + sum(unseen)
+    assert abs(len(waits) + len(unseen) - (after[2] - before[2])) <= 2
 
 
 def test_switches_against_ctxt(lab):
@@ -143,14 +157,36 @@ def perf_trace_waits(lab, *command):
 
 
 def longpole_command(lab, *command):
-    done = subprocess.run([LONGPOLE, "why", "--json", "--top", "20", "--", *map(str, command)],
-                          cwd=lab.dir, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode in (0, 3), done.stderr
-    return json.loads(done.stdout[done.stdout.index("{"):])
+    with open(lab.dir / "command.json", "wb") as out:
+        args = [LONGPOLE, "why", "--json", "--top", "20", "--", *command]
+        process = subprocess.Popen([str(a) for a in args], cwd=lab.dir, stdout=out,
+                                   stderr=subprocess.PIPE, preexec_fn=lab.cgroup("command").join)
+    lab.stack.callback(lab.stop, process)
+    said = process.communicate(timeout=120)[1].decode()
+    assert process.returncode in (0, 3), said
+    text = (lab.dir / "command.json").read_text()
+    return json.loads(text[text.index("{"):])["slowest"][0]
+
+
+def largest_waits(path):
+    """[(system call, ns)] of the three in which the path was blocked longest."""
+    waits = collections.Counter()
+    for s in path:
+        if s["state"] not in ("running", "runqueue", "unknown", "lost"):
+            waits[s["syscall"]] += s["end_ns"] - s["start_ns"]
+    return waits.most_common(3)
+
+
+def check_waits(slowest, spent_ms):
+    """Nobody can be blocked in a call for longer than perf saw it last; perf slows it down."""
+    assert sum(s["end_ns"] - s["start_ns"] for s in slowest["path"]) == slowest["duration_ns"]
+    for call, ns in largest_waits(slowest["path"]):
+        if ns > 0.02 * slowest["duration_ns"]:
+            assert ns / 1e6 < 1.3 * spent_ms[call], f"{call}: {ns} ns, perf {spent_ms[call]} ms"
 
 
 def test_tar_against_perf_trace(lab, disk):
-    """tar of files that are not in the page cache: most of its time it reads from the disk."""
+    """tar of files that are not in the page cache waits for reads, and for little else."""
     for i in range(60):
         with open(f"{disk}/file-{i}", "wb") as f:
             f.write(os.urandom(1 << 19))
@@ -167,38 +203,27 @@ def test_tar_against_perf_trace(lab, disk):
     forget()
     reference = perf_trace_waits(lab, *command)
     forget()
-    answer = longpole_command(lab, *command)
-    path = answer["slowest"][0]["path"]
-    disk_ns = sum(s["end_ns"] - s["start_ns"] for s in path if s["state"] == "disk")
-    # perf's read holds the copying too, and is itself slowed down by perf.
-    assert 0.3 * reference["read"] * 1e6 < disk_ns < 1.3 * reference["read"] * 1e6
-    waits = collections.Counter()
-    for s in path:
-        if s["state"] != "running":
-            waits[s["syscall"]] += s["end_ns"] - s["start_ns"]
-    assert waits.most_common(1)[0][0] == "read"
+    slowest = longpole_command(lab, *command)
+    check_waits(slowest, reference)
+    assert reference.most_common(1)[0][0] == "read"
+    assert largest_waits(slowest["path"])[0][0] == "read"
+    assert {s["state"] for s in slowest["path"] if s["syscall"] == "read"} >= {"disk"}
 
 
 def test_make_against_perf_trace(lab):
-    """make -j2 waits for its children; along them the time is theirs, and all of it is told."""
+    """make waits for its children, and they for theirs: the path goes down to who sleeps."""
     work = lab.dir / "work.sh"
     work.write_text("i=0\nwhile [ $i -lt 60000 ]; do i=$((i+1)); done\nsleep 0.05\n")
     targets = " ".join(f"t{i}" for i in range(6))
     (lab.dir / "Makefile").write_text(f"all: {targets}\n{targets}:\n\t@sh {work}\n")
     command = ["make", "-s", "-j2", "-C", lab.dir]
     reference = perf_trace_waits(lab, *command)
-    answer = longpole_command(lab, *command)
-    slowest = answer["slowest"][0]
-    total = slowest["duration_ns"]
-    assert sum(b["ns"] for b in slowest["budget"]) == total
-    states = collections.Counter()
-    for b in slowest["budget"]:
-        states[b["state"], b["cause"]] += b["ns"]
-    # perf: make itself spends nearly all its time in wait4 or reading its job pipe ...
-    assert reference["wait4"] + reference["read"] + reference["pselect6"] > 0.5 * total / 1e6
-    # ... which longpole follows into the children: computing, and three rounds of 50 ms asleep.
-    in_children = sum(ns for (state, _), ns in states.items() if state in ("running", "sleep"))
-    assert in_children > 0.6 * total
-    slept = sum(ns for (state, _), ns in states.items() if state == "sleep")
-    assert 140e6 < slept < 200e6
-    assert states["unknown", ""] < 0.05 * total
+    slowest = longpole_command(lab, *command)
+    check_waits(slowest, reference)
+    # perf says that make and sh wait for children; below them is only the sleep.
+    assert reference["wait4"] + reference["pselect6"] > reference["clock_nanosleep"] > 300
+    call, ns = largest_waits(slowest["path"])[0]
+    # Three rounds of two at a time, or parts of four where they are not in step.
+    assert call == "clock_nanosleep" and 140e6 < ns < 310e6
+    in_children = sum(b["ns"] for b in slowest["budget"] if "child" in b["via"])
+    assert in_children > 0.7 * slowest["duration_ns"]

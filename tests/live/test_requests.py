@@ -13,7 +13,8 @@ CURL_LIMIT_S = 200e-6
 
 def run(lab, *args):
     """A load generator in its own cgroup, on the other CPU.  Returns what it printed."""
-    name = f"{args[0].rsplit('/', 1)[-1]}-load"
+    run.count = getattr(run, "count", 0) + 1
+    name = f"load-{run.count}"
     process = lab.start(args, cgroup="load", cpu=SYSTEM_CPU, output=name)
     assert process.wait(30) == 0, lab.tail(name, 20)
     return (lab.dir / f"{name}.out").read_text()
