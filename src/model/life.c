@@ -90,8 +90,6 @@ static void still_open(struct model *m, int thread, const struct event_thread *e
 	struct thread_state *t = model_thread_state(m, thread);
 	struct absence *x = &t->absence;
 
-	if (t->where == WHERE_GONE)
-		return;
 	if (t->where == WHERE_OFF) {
 		x->lost |= !t->newborn && !sched_halves_fit(x, e->left_ns);
 	} else {
@@ -124,7 +122,7 @@ int life_thread(struct model *m, const struct event *e, struct err *err)
 	bool from_start = th->what == LIFE_SNAPSHOT || th->what == LIFE_OPEN;
 	int thread = find(m, th, from_start ? m->start_ns : e->ts_ns);
 
-	if (thread <= THREAD_IDLE)
+	if (thread <= THREAD_IDLE || model_has_gone(m, thread))
 		return 0;
 	if (th->what == LIFE_FORK || th->what == LIFE_SNAPSHOT)
 		set_parent(m, thread, th->parent_tid);

@@ -31,6 +31,7 @@ int model_new(struct names *names, int64_t start_ns, model_sink *sink, void *arg
 		return err_set(err, -ENOMEM, "out of memory");
 	m->names = names;
 	m->start_ns = m->now_ns = start_ns;
+	m->last_loss_ns = NO_TIME;
 	m->sink = sink;
 	m->arg = arg;
 	*ret = m;
@@ -57,6 +58,7 @@ void model_abort(struct model *m)
 		free(m->disks.at[i]);
 	}
 	vec_fini(&m->threads);
+	vec_fini(&m->gone);
 	vec_fini(&m->cpus);
 	vec_fini(&m->disks);
 	vec_fini(&m->request_slots);
@@ -70,8 +72,18 @@ int model_emit(struct model *m, const struct interval *iv, struct err *err)
 
 bool model_has_gone(const struct model *m, int thread)
 {
-	return (size_t)thread < m->threads.n && m->threads.at[thread] &&
-	       m->threads.at[thread]->where == WHERE_GONE;
+	return (size_t)thread < m->gone.n && m->gone.at[thread];
+}
+
+void model_gone(struct model *m, int thread)
+{
+	while (m->gone.n <= (size_t)thread)
+		vec_push(&m->gone, false);
+	m->gone.at[thread] = true;
+	if ((size_t)thread < m->threads.n) {
+		thread_state_free(m->threads.at[thread]);
+		m->threads.at[thread] = NULL;
+	}
 }
 
 int model_thread(struct model *m, uint32_t tid, uint32_t pid)

@@ -16,7 +16,7 @@
 struct ends { /* hashed as bytes: no padding */
 	uint8_t local[16], remote[16];
 	uint16_t local_port, remote_port;
-	uint32_t zero;
+	uint32_t netns; /* of loopback addresses, which every namespace has; else 0 */
 };
 
 static const uint8_t v4_in_v6[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -30,6 +30,13 @@ static void plain_address(int family, const uint8_t from[16], uint8_t ret[16])
 		memcpy(ret, from + 12, 4);
 	else
 		memcpy(ret, from, 16);
+}
+
+static bool is_loopback(const uint8_t plain[16])
+{
+	static const uint8_t v6[16] = {[15] = 1};
+
+	return plain[0] == 127 || !memcmp(plain, v6, sizeof(v6));
 }
 
 static uint64_t hash(const void *data, size_t len)
@@ -49,6 +56,8 @@ static uint64_t hash_ends(const struct sockinfo *s, bool turned)
 
 	plain_address(s->family, turned ? s->remote_addr : s->local_addr, e.local);
 	plain_address(s->family, turned ? s->local_addr : s->remote_addr, e.remote);
+	if (is_loopback(e.local))
+		e.netns = s->netns;
 	return hash(&e, sizeof(e));
 }
 

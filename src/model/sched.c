@@ -42,6 +42,12 @@ static bool differ(int64_t a, int64_t b)
 	return (a > b ? a - b : b - a) > SAME_NS;
 }
 
+/* Can records that were lost since then be why something does not fit? */
+static bool lost_since(const struct model *m, int64_t since_ns)
+{
+	return m->last_loss_ns != NO_TIME && m->last_loss_ns >= since_ns;
+}
+
 /* ---- absences ---- */
 
 static void piece(struct model *m, const struct absence *x, int cpu, int64_t from_ns, int64_t to_ns,
@@ -166,15 +172,16 @@ static int came_unseen(struct model *m, const struct event *e, int thread, struc
 	const struct cpu_state *c = cpu_at(m, e->cpu);
 	int64_t came_ns = e->sw.prev_since_ns;
 	int64_t known_ns = max_ns(t->absence.start_ns, c->since_ns);
+	bool lost = lost_since(m, t->absence.start_ns);
 	int rc;
 
 	if (came_ns != NO_TIME)
-		return end_without_facts(m, t, came_ns, m->any_loss, err);
-	rc = end_without_facts(m, t, min_ns(known_ns, e->ts_ns), m->any_loss, err);
+		return end_without_facts(m, t, came_ns, lost, err);
+	rc = end_without_facts(m, t, min_ns(known_ns, e->ts_ns), lost, err);
 	if (rc)
 		return rc;
 	absence_init(&t->absence, thread, known_ns);
-	return end_without_facts(m, t, e->ts_ns, m->any_loss, err);
+	return end_without_facts(m, t, e->ts_ns, lost, err);
 }
 
 /* It was on this CPU before and came again later: where it was in between is not known. */
@@ -203,8 +210,7 @@ static int leave(struct model *m, const struct event *e, int thread, struct err 
 		return rc;
 	if (sw->why == WHY_EXITED) {
 		rc = requests_thread_ends(m, thread, e->ts_ns, err);
-		t->where = WHERE_GONE;
-		vec_fini(&t->moves);
+		model_gone(m, thread);
 		m->names->threads.at[thread].end_ns = e->ts_ns;
 		return rc;
 	}
@@ -270,7 +276,7 @@ static void begin_unseen(struct model *m, int thread, const struct event *e)
 	since_ns = max_ns(since_ns, m->start_ns);
 	sched_leave(m, thread, since_ns);
 	t->absence.before = since_ns <= m->start_ns;
-	t->absence.lost = was_seen || (m->any_loss && !t->absence.before);
+	t->absence.lost = was_seen || (!t->absence.before && lost_since(m, since_ns));
 	t->newborn = e->sw.first;
 }
 
@@ -355,7 +361,7 @@ int sched_loss(struct model *m, const struct event *e, struct err *err)
 			 .reason = e->lost.reason};
 	struct interval iv;
 
-	m->any_loss = true;
+	m->last_loss_ns = e->ts_ns;
 	if (l.start_ns >= l.end_ns)
 		return 0;
 	c->loss_free_ns = l.end_ns;

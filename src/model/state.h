@@ -17,8 +17,7 @@ struct err;
 enum where {
 	WHERE_UNKNOWN, /* not seen on or off a CPU yet */
 	WHERE_ON,
-	WHERE_OFF,  /* absence is being filled */
-	WHERE_GONE, /* left for good */
+	WHERE_OFF, /* absence is being filled */
 };
 
 struct move { /* to another CPU's queue */
@@ -29,7 +28,6 @@ struct move { /* to another CPU's queue */
 struct thread_state {
 	enum where where;
 	bool newborn; /* forked, has not run yet */
-	bool ended;   /* of an absence: LIFE_OPEN told its end, runnable_given_ns is true */
 	struct absence absence;
 	struct VEC(struct move) moves; /* during absence */
 	int64_t sched_free_ns;	       /* end of the last absence emitted */
@@ -57,9 +55,10 @@ struct model {
 	int64_t start_ns, now_ns;
 	model_sink *sink;
 	void *arg;
-	uint64_t backwards; /* events that went back in time */
-	bool any_loss;
+	uint64_t backwards;			   /* events that went back in time */
+	int64_t last_loss_ns;			   /* NO_TIME: nothing was lost yet */
 	struct VEC(struct thread_state *) threads; /* by thread index, NULL: nothing to remember */
+	struct VEC(bool) gone;			   /* by thread index; those beyond are not */
 	struct VEC(struct cpu_state) cpus;
 	struct VEC(struct slots *) disks;
 	struct slots request_slots;
@@ -79,6 +78,8 @@ int model_thread(struct model *m, uint32_t tid, uint32_t pid);
 /* The same where a record speaks of what it did before: it may have gone since. */
 int model_mention(struct model *m, uint32_t tid, uint32_t pid);
 bool model_has_gone(const struct model *m, int thread);
+/* It left its CPU for good: nothing of it is remembered. */
+void model_gone(struct model *m, int thread);
 struct thread_state *model_thread_state(struct model *m, int thread);
 /* The first slot free at from_ns, taken until end_ns. */
 int slots_take(struct slots *s, int64_t from_ns, int64_t end_ns);
