@@ -622,6 +622,163 @@ static void cut_requests(void **state)
 	lab_fini(&l);
 }
 
+/* A program started for the request writes to a pipe that the server polls: child, not queue.
+ *	web   r10 |... epoll 20-40 ...| s45
+ *	cgi      born 15 ========40 writes                                                    */
+static void cgi_program(void **state)
+{
+	struct lab l;
+	int web, cgi, s;
+	struct request r;
+
+	(void)state;
+	lab_init(&l);
+	web = lab_thread(&l, "web", 10, 10, 0);
+	cgi = lab_born(&l, "cgi", 20, 20, 0, 15, 10);
+	s = lab_socket(&l, 5, ROLE_SERVED, 80, 4000);
+	lab_begin(&l);
+	lab_op(&l, web, 10, 45, RECV(0, s, 9, .served = true));
+	lab_blocked(&l, web, 20, 40, OBJ_EPOLL, "epoll_wait", cgi);
+	lab_op(&l, web, 45, 95, SEND(0, s, .served = true, AFTER(web, 10)));
+	r = lab_request(&l, "GET /cgi", 9, 45, web, 10, web, 45, -1);
+	lab_end(&l);
+	assert_string_equal(lab_walk_request(&l, &r),
+			    "9-20 web running/self = self\n"
+			    "20-40 cgi running/child via child = cgi (pid 20)\n"
+			    "40-45 web running/self = self\n");
+	lab_fini(&l);
+}
+
+/* Data wait 1 ms while the thread sleeps with a timeout: that is no wakeup. */
+static void sleeps_beside_data(void **state)
+{
+	struct lab l;
+	int web, s;
+	struct request r;
+
+	(void)state;
+	lab_init(&l);
+	web = lab_thread(&l, "web", 10, 10, 0);
+	s = lab_socket(&l, 5, ROLE_SERVED, 80, 4000);
+	lab_begin(&l);
+	lab_away(&l, web, 10, 1090, 1090, 1090,
+		 AWAY(.syscall = syscall_nr("pselect6"), .by = BY_TIMER));
+	lab_op(&l, web, 1095, 1096, RECV(0, s, 50, .served = true));
+	lab_op(&l, web, 1096, 2000, SEND(0, s, .served = true, AFTER(web, 1095)));
+	r = lab_request(&l, "GET /", 50, 1096, web, 1095, web, 1096, -1);
+	lab_end(&l);
+	assert_string_equal(lab_walk_request(&l, &r), "50-1090 web sleep/timeout = pselect6\n"
+						      "1090-1096 web running/self = self\n");
+	lab_fini(&l);
+}
+
+/* The send hands the CPU to the callee at once; the caller blocks only at the very end.
+ *	web   r10 s20 |.. queue 20-60, svc runs ..|61|epoll 61-65| r66 s70
+ *	svc            r21 ====================== s65                                        */
+static void preempted_by_callee(void **state)
+{
+	struct lab l;
+	int web, svc, s, out, in;
+	struct request r;
+
+	(void)state;
+	lab_init(&l);
+	lab_cgroup(&l, 1, "/web");
+	lab_cgroup(&l, 2, "/svc");
+	web = lab_thread(&l, "web", 10, 10, 1);
+	svc = lab_thread(&l, "svc", 20, 20, 2);
+	s = lab_socket(&l, 5, ROLE_SERVED, 80, 4000);
+	out = lab_socket(&l, 6, ROLE_CLIENT, 5000, 81);
+	in = lab_socket(&l, 7, ROLE_SERVED, 81, 5000);
+	lab_begin(&l);
+	lab_run(&l, 1, web, 0, 20);
+	lab_run(&l, 1, svc, 20, 60);
+	lab_run(&l, 1, web, 60, 61);
+	lab_run(&l, 1, svc, 61, 65);
+	lab_run(&l, 1, web, 65, 100);
+	lab_away(&l, web, 20, 20, 20, 60, (struct absence){.why = WHY_PREEMPTED, .cpu = 1});
+	lab_away(&l, web, 61, 65, 65, 65,
+		 AWAY(.obj_kind = OBJ_EPOLL, .syscall = syscall_nr("epoll_wait"), .by = BY_NET,
+		      .waker = svc, .waker_obj = 6, .cpu = 1));
+	lab_away(&l, svc, 1, 20, 20, 20,
+		 AWAY(.obj_kind = OBJ_EPOLL, .syscall = syscall_nr("epoll_wait"), .by = BY_NET,
+		      .waker_obj = 7, .cpu = 1));
+	lab_away(&l, svc, 60, 60, 60, 61, (struct absence){.why = WHY_PREEMPTED, .cpu = 1});
+	lab_op(&l, web, 10, 20, RECV(0, s, 10, .served = true));
+	lab_op(&l, web, 20, 66, SEND(0, out, AFTER(web, 10)));
+	lab_op(&l, web, 66, 70, RECV(0, out, 65, AFTER(web, 20), FROM(svc, 65, 1)));
+	lab_op(&l, web, 70, 100, SEND(0, s, .served = true, AFTER(web, 66)));
+	lab_op(&l, svc, 21, 65, RECV(1, in, 20, .served = true));
+	lab_op(&l, svc, 65, 100, SEND(1, in, .served = true, AFTER(svc, 21)));
+	r = lab_request(&l, "GET /", 10, 70, web, 10, web, 70, -1);
+	lab_request(&l, "GET /svc", 20, 65, svc, 21, svc, 65, 0);
+	lab_end(&l);
+	assert_string_equal(lab_walk_request(&l, &r),
+			    "10-20 web running/self = self\n"
+			    "20-60 svc running/callee via callee = svc (pid 20)\n"
+			    "60-61 svc runqueue/neighbour via callee = /web\n"
+			    "61-65 svc running/callee via callee = svc (pid 20)\n"
+			    "65-70 web running/self = self\n");
+	lab_fini(&l);
+}
+
+/* Of an absence only the beginning was seen; an operation inside shows that it had ended. */
+static void came_back_unseen(void **state)
+{
+	struct lab l;
+	int web, s;
+
+	(void)state;
+	lab_init(&l);
+	web = lab_thread(&l, "web", 10, 10, 0);
+	s = lab_socket(&l, 5, ROLE_SERVED, 80, 4000);
+	lab_begin(&l);
+	lab_away(&l, web, 10, 50, 50, 50, (struct absence){.why = WHY_UNKNOWN});
+	lab_op(&l, web, 30, 40, SEND(NO_INDEX, s));
+	lab_end(&l);
+	assert_string_equal(lab_walk_thread(&l, web, 0, 60), "0-10 web running/self = self\n"
+							     "10-30 web unknown ?\n"
+							     "30-50 web running/self = self ?\n"
+							     "50-60 web running/self = self\n");
+	lab_fini(&l);
+}
+
+/* A kernel worker stands in a run queue for the thread that waits for it: own is web's unit.
+ *	web     ==10|........ 10-40 ........|
+ *	kworker       |20 queue 30|==========40 wakes       mate (web's unit) holds the CPU   */
+static void worker_for_a_victim(void **state)
+{
+	struct lab l;
+	int web, mate, worker;
+
+	(void)state;
+	lab_init(&l);
+	lab_cgroup(&l, 1, "/web");
+	lab_cgroup(&l, 9, "/");
+	web = lab_thread(&l, "web", 10, 10, 1);
+	mate = lab_thread(&l, "mate", 11, 11, 1);
+	worker = lab_thread(&l, "[kworker/1:0]", 30, 30, 9);
+	lab_begin(&l);
+	lab_away(&l, web, 10, 40, 40, 40,
+		 ((struct absence){.why = WHY_BLOCKED,
+				   .state = TASK_DISK,
+				   .by = BY_THREAD,
+				   .waker = worker,
+				   .syscall = syscall_nr("fsync")}));
+	lab_away(&l, worker, 20, 20, 20, 30, (struct absence){.why = WHY_PREEMPTED, .cpu = 1});
+	lab_run(&l, 1, mate, 20, 30);
+	lab_run(&l, 1, worker, 30, 50);
+	lab_run(&l, 2, worker, 5, 20);
+	lab_end(&l);
+	assert_string_equal(lab_walk_thread(&l, web, 5, 45),
+			    "5-10 web running/self = self\n"
+			    "10-20 kworker/1:0 running/self via queue = kworker\n"
+			    "20-30 kworker/1:0 runqueue/own via queue = mate (pid 11)\n"
+			    "30-40 kworker/1:0 running/self via queue = kworker\n"
+			    "40-45 web running/self = self\n");
+	lab_fini(&l);
+}
+
 /* ------------------------------------------------------------------ properties */
 
 static uint32_t seed;
@@ -768,6 +925,11 @@ int main(void)
 		cmocka_unit_test(unrecorded_peers),
 		cmocka_unit_test(wake_without_release),
 		cmocka_unit_test(cut_requests),
+		cmocka_unit_test(cgi_program),
+		cmocka_unit_test(sleeps_beside_data),
+		cmocka_unit_test(preempted_by_callee),
+		cmocka_unit_test(came_back_unseen),
+		cmocka_unit_test(worker_for_a_victim),
 		cmocka_unit_test(random_histories),
 	};
 
