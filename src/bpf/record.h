@@ -36,24 +36,24 @@ typedef int64_t s64;
 	N(u32, prev_pid)                                                                           \
 	N(u32, next_tid)                                                                           \
 	N(u32, next_pid)                                                                           \
-	N(u64, prev_since)    /* on this CPU since; 0 unknown */                                   \
-	H(u64, prev_obj)      /* what it waits on, see prev_obj_kind */                            \
-	N(u64, next_left)     /* when next left a CPU last */                                      \
-	N(u64, next_waking)   /* sched_waking: the waker began; 0: was not blocked */              \
-	N(u64, next_runnable) /* sched_wakeup: in the run queue; 0: runnable since left */         \
-	H(u64, next_waker_obj)  /* REC_BY_BLOCK: block request id; REC_BY_NET: socket cookie */    \
-	N(u64, next_quota)    /* ns of the absence its cpu cgroup was throttled */                 \
-	N(u32, prev_irq)      /* ns of the run spent in interrupts, saturated */                   \
+	N(u64, prev_since)     /* on this CPU since; 0 unknown */                                  \
+	H(u64, prev_obj)       /* what it waits on, see prev_obj_kind */                           \
+	N(u64, next_left)      /* when next left a CPU last */                                     \
+	N(u64, next_waking)    /* sched_waking: the waker began; 0: was not blocked */             \
+	N(u64, next_runnable)  /* sched_wakeup: in the run queue; 0: runnable since left */        \
+	H(u64, next_waker_obj) /* REC_BY_BLOCK: block request id; REC_BY_NET: socket cookie */     \
+	N(u64, next_quota)     /* ns of the absence its cpu cgroup was throttled */                \
+	N(u32, prev_irq)       /* ns of the run spent in interrupts, saturated */                  \
 	N(u32, next_waker_tid) /* current at sched_waking, also in interrupts */                   \
 	N(u32, next_waker_pid)                                                                     \
-	N(s16, prev_syscall)  /* -1: not in one */                                                 \
+	N(s16, prev_syscall)	   /* -1: not in one */                                            \
 	N(s16, next_waker_syscall) /* of the waker, -1 none or in interrupt */                     \
-	N(u16, next_queue_cpu) /* in whose run queue next stood last */                            \
-	N(u8, prev_why)       /* enum rec_why */                                                   \
-	N(u8, prev_state)     /* enum rec_state */                                                 \
-	N(u8, prev_obj_kind)  /* enum rec_obj */                                                   \
-	N(u8, next_waker_by)  /* enum rec_by */                                                    \
-	N(u8, next_flags)     /* REC_NEXT_* */                                                     \
+	N(u16, next_queue_cpu)	   /* in whose run queue next stood last */                        \
+	N(u8, prev_why)		   /* enum rec_why */                                              \
+	N(u8, prev_state)	   /* enum rec_state */                                            \
+	N(u8, prev_obj_kind)	   /* enum rec_obj */                                              \
+	N(u8, next_waker_by)	   /* enum rec_by */                                               \
+	N(u8, next_flags)	   /* REC_NEXT_* */                                                \
 	N(u8, pad0)
 
 /* A thread that is runnable, not running, was moved to another CPU's queue. */
@@ -70,10 +70,10 @@ typedef int64_t s64;
 	N(u32, tid)                                                                                \
 	N(u32, pid)                                                                                \
 	N(u32, parent_tid) /* of a fork: the thread that forked; else the real parent's pid */     \
-	N(u16, what)       /* enum rec_life */                                                     \
-	N(u8, state)       /* enum rec_state; snapshot, open */                                    \
-	N(u8, flags)       /* REC_THREAD_* */                                                      \
-	N(u64, start)      /* task->start_time: with tid, the identity */                          \
+	N(u16, what)	   /* enum rec_life */                                                     \
+	N(u8, state)	   /* enum rec_state; snapshot, open */                                    \
+	N(u8, flags)	   /* REC_THREAD_* */                                                      \
+	N(u64, start)	   /* task->start_time: with tid, the identity */                          \
 	N(u64, cgroup_v2)  /* kernfs id of the cgroup in the default hierarchy */                  \
 	N(u64, cgroup_cpu) /* of the cpu controller's cgroup (v1); same as v2 where v2 has it */   \
 	N(u64, left)                                                                               \
@@ -89,11 +89,11 @@ typedef int64_t s64;
 
 /* A cgroup: at start, made, removed.  Made and removed come from the tracepoints. */
 #define REC_CGROUP(N, H, T, B)                                                                     \
-	N(u64, cgroup)  /* kernfs id */                                                            \
+	N(u64, cgroup)	  /* kernfs id */                                                          \
 	N(u32, hierarchy) /* 0: default (v2); else the v1 hierarchy's number */                    \
-	N(u16, what)    /* 0 there at start, 1 made, 2 removed */                                  \
+	N(u16, what)	  /* 0 there at start, 1 made, 2 removed */                                \
 	N(u16, pad0)                                                                               \
-	T(path, 256)    /* from the hierarchy's root; cut if longer */
+	T(path, 256) /* from the hierarchy's root; cut if longer */
 
 /* A stream socket, written once before its first operation, again when its role becomes known. */
 #define REC_SOCKET(N, H, T, B)                                                                     \
@@ -104,10 +104,10 @@ typedef int64_t s64;
 	N(u16, role)   /* enum rec_role */                                                         \
 	N(u16, local_port)                                                                         \
 	N(u16, remote_port)                                                                        \
-	N(u32, tid)    /* current, when it meant something (not in interrupts), else 0 */          \
+	N(u32, tid)	  /* current, when it meant something (not in interrupts), else 0 */       \
 	B(local_addr, 16) /* IPv4 in the first four bytes, network order */                        \
 	B(remote_addr, 16)                                                                         \
-	T(path, 64)    /* UNIX: bound or listener's path, '@' first if abstract */
+	T(path, 64) /* UNIX: bound or listener's path, '@' first if abstract */
 
 /* A receive that returned data (or 0: end of stream). */
 #define REC_RECV(N, H, T, B)                                                                       \
@@ -115,7 +115,7 @@ typedef int64_t s64;
 	N(u32, tid)                                                                                \
 	N(u32, pid)                                                                                \
 	N(u64, arrived) /* first data since the previous receive became readable; 0 unknown */     \
-	N(u64, seq)     /* stream position after it: TCP copied_seq, UNIX bytes received */        \
+	N(u64, seq)	/* stream position after it: TCP copied_seq, UNIX bytes received */        \
 	N(u32, bytes)                                                                              \
 	N(u32, arrived_tid) /* current when it arrived (the sender on loopback), 0 unknown */
 
@@ -128,14 +128,14 @@ typedef int64_t s64;
 	N(u64, seq)                                                                                \
 	N(u32, bytes)                                                                              \
 	N(u32, arrived_tid)                                                                        \
-	T(text, 128)    /* first line, the query cut unless --raw-text */
+	T(text, 128) /* first line, the query cut unless --raw-text */
 
 /* A send that took data. */
 #define REC_SEND(N, H, T, B)                                                                       \
 	H(u64, cookie)                                                                             \
 	N(u32, tid)                                                                                \
 	N(u32, pid)                                                                                \
-	N(u64, seq)    /* stream position after it: TCP write_seq, UNIX bytes sent */              \
+	N(u64, seq) /* stream position after it: TCP write_seq, UNIX bytes sent */                 \
 	N(u32, bytes)                                                                              \
 	N(u16, status) /* HTTP status if the send begins an HTTP/1 answer, else 0 */               \
 	N(u16, flags)  /* REC_SEND_* */
@@ -148,19 +148,19 @@ typedef int64_t s64;
 
 /* A block request, written when it completes; at the end of the recording also open ones. */
 #define REC_BLOCK(N, H, T, B)                                                                      \
-	N(u64, request)  /* id, unique in the recording, never 0 */                                \
+	N(u64, request) /* id, unique in the recording, never 0 */                                 \
 	N(u64, sector)                                                                             \
-	N(u64, submitted) /* its first bio was queued */                                           \
-	N(u64, inserted)  /* 0: went straight to the driver */                                     \
-	N(u64, issued)    /* 0: not yet */                                                         \
-	N(u64, completed) /* 0: still open */                                                      \
+	N(u64, submitted)    /* its first bio was queued */                                        \
+	N(u64, inserted)     /* 0: went straight to the driver */                                  \
+	N(u64, issued)	     /* 0: not yet */                                                      \
+	N(u64, completed)    /* 0: still open */                                                   \
 	N(u64, owner_cgroup) /* blkio cgroup the bio is charged to; 0 unknown */                   \
-	N(u32, tid)      /* submitter */                                                           \
+	N(u32, tid)	     /* submitter */                                                       \
 	N(u32, pid)                                                                                \
 	N(u32, bytes)                                                                              \
-	N(u32, dev)      /* major << 20 | minor */                                                 \
-	N(u8, op)        /* REQ_OP_*: 0 read, 1 write, 2 flush, 3 discard */                       \
-	N(u8, flags)     /* REC_BLOCK_* */                                                         \
+	N(u32, dev)  /* major << 20 | minor */                                                     \
+	N(u8, op)    /* REQ_OP_*: 0 read, 1 write, 2 flush, 3 discard */                           \
+	N(u8, flags) /* REC_BLOCK_* */                                                             \
 	N(s16, error)                                                                              \
 	N(u32, pad0)
 
@@ -240,25 +240,25 @@ enum rec_why {
 enum rec_state {
 	REC_STATE_UNKNOWN = 0,
 	REC_STATE_RUNNABLE = 1,
-	REC_STATE_SLEEP = 2,	  /* interruptible */
-	REC_STATE_DISK = 3,	  /* uninterruptible */
-	REC_STATE_IOWAIT = 4,	  /* uninterruptible or not, with task->in_iowait */
-	REC_STATE_IDLE = 5,	  /* TASK_IDLE: kernel threads */
-	REC_STATE_STOPPED = 6,	  /* stopped, traced, parked, frozen */
+	REC_STATE_SLEEP = 2,   /* interruptible */
+	REC_STATE_DISK = 3,    /* uninterruptible */
+	REC_STATE_IOWAIT = 4,  /* uninterruptible or not, with task->in_iowait */
+	REC_STATE_IDLE = 5,    /* TASK_IDLE: kernel threads */
+	REC_STATE_STOPPED = 6, /* stopped, traced, parked, frozen */
 	REC_STATE_DEAD = 7,
 };
 
 /* What the first argument of the system call stands for. */
 enum rec_obj {
 	REC_OBJ_NONE = 0,
-	REC_OBJ_FUTEX = 1,	/* user address */
-	REC_OBJ_SOCKET = 2,	/* cookie (0: not a stream socket) */
-	REC_OBJ_PIPE = 3,	/* inode */
-	REC_OBJ_EVENTFD = 4,	/* 0 */
-	REC_OBJ_EPOLL = 5,	/* file address: which epoll instance */
-	REC_OBJ_FILE = 6,	/* inode of a regular file or directory */
-	REC_OBJ_CHILD = 7,	/* wait4, waitid: the pid asked for */
-	REC_OBJ_OTHER = 8,	/* another kind of file */
+	REC_OBJ_FUTEX = 1,   /* user address */
+	REC_OBJ_SOCKET = 2,  /* cookie (0: not a stream socket) */
+	REC_OBJ_PIPE = 3,    /* inode */
+	REC_OBJ_EVENTFD = 4, /* 0 */
+	REC_OBJ_EPOLL = 5,   /* file address: which epoll instance */
+	REC_OBJ_FILE = 6,    /* inode of a regular file or directory */
+	REC_OBJ_CHILD = 7,   /* wait4, waitid: the pid asked for */
+	REC_OBJ_OTHER = 8,   /* another kind of file */
 };
 
 /* Who woke. */
@@ -292,13 +292,13 @@ enum rec_role {
 };
 
 enum {
-	REC_NEXT_FIRST = 1,	 /* first run of a new thread */
-	REC_NEXT_MIGRATED = 2,	 /* moved to another queue while runnable */
-	REC_THREAD_KERNEL = 1,	 /* PF_KTHREAD */
-	REC_THREAD_RUNNING = 2,	 /* on a CPU at the snapshot */
-	REC_SEND_MORE = 1,	 /* MSG_MORE */
-	REC_BLOCK_SYNC = 1,	 /* REQ_SYNC */
-	REC_BLOCK_META = 2,	 /* REQ_META */
+	REC_NEXT_FIRST = 1,	  /* first run of a new thread */
+	REC_NEXT_MIGRATED = 2,	  /* moved to another queue while runnable */
+	REC_THREAD_KERNEL = 1,	  /* PF_KTHREAD */
+	REC_THREAD_RUNNING = 2,	  /* on a CPU at the snapshot */
+	REC_SEND_MORE = 1,	  /* MSG_MORE */
+	REC_BLOCK_SYNC = 1,	  /* REQ_SYNC */
+	REC_BLOCK_META = 2,	  /* REQ_META */
 	REC_BLOCK_BACKGROUND = 4, /* REQ_BACKGROUND: writeback */
 };
 
@@ -306,10 +306,10 @@ enum rec_lost_reason {
 	REC_LOST_RING_FULL = 0, /* the ring buffer had no room */
 	REC_LOST_TASK_STORAGE,	/* no task storage: a stamp could not be kept */
 	REC_LOST_SOCK_STORAGE,
-	REC_LOST_BLOCK_MAP,	/* map of requests in flight was full */
-	REC_LOST_BLOCK_START,	/* completion without a start */
-	REC_LOST_NEGATIVE,	/* a difference below zero was dropped */
-	REC_LOST_USER_WRITE,	/* user space could not write a packet */
+	REC_LOST_BLOCK_MAP,   /* map of requests in flight was full */
+	REC_LOST_BLOCK_START, /* completion without a start */
+	REC_LOST_NEGATIVE,    /* a difference below zero was dropped */
+	REC_LOST_USER_WRITE,  /* user space could not write a packet */
 	REC_LOST_OTHER,
 	REC_LOST_REASONS
 };

@@ -122,8 +122,8 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *to, const char *path, struct task_
 	struct rec_thread *r;
 
 	if (all) {
-		struct list_head *head = (void *)p->signal + bpf_core_field_offset(
-			struct signal_struct, thread_head);
+		struct list_head *head = (void *)p->signal +
+					 bpf_core_field_offset(struct signal_struct, thread_head);
 
 		m.head = head;
 		m.at = BPF_CORE_READ(head, next);

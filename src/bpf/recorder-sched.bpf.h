@@ -249,7 +249,8 @@ inlined void put_next(struct rec_switch *r, struct task_struct *p, const struct 
 	put_waker(r, t);
 }
 
-inlined void arrive(struct recorder_cpu *cs, struct task_struct *p, struct recorder_thread *t, u64 now)
+inlined void arrive(struct recorder_cpu *cs, struct task_struct *p, struct recorder_thread *t,
+		    u64 now)
 {
 	t->left = t->waking = t->runnable = t->waker_obj = t->quota = 0;
 	t->waker_by = REC_BY_UNKNOWN;
@@ -331,8 +332,8 @@ inlined bool waits_for_io(struct task_struct *p)
 	return p->__state & 0x2 || in_iowait(p);
 }
 
-inlined void put_thread_waker(struct recorder_cpu *cs, struct task_struct *p, struct recorder_thread *t,
-			      u64 now)
+inlined void put_thread_waker(struct recorder_cpu *cs, struct task_struct *p,
+			      struct recorder_thread *t, u64 now)
 {
 	struct pt_regs *regs;
 

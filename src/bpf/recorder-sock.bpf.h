@@ -20,14 +20,14 @@ enum { DIR_NONE, DIR_RECV, DIR_SEND };
 
 struct sock_state {
 	u64 cookie;
-	u64 arrived;	/* first data since the last receive; 0 none */
-	u64 rx, tx;	/* bytes; where TCP does not count them */
-	u64 peer;	/* UNIX */
+	u64 arrived; /* first data since the last receive; 0 none */
+	u64 rx, tx;  /* bytes; where TCP does not count them */
+	u64 peer;    /* UNIX */
 	u32 arrived_tid;
-	u8 role;	/* enum rec_role */
-	u8 said;	/* a record has told of it, with this role */
-	u8 last;	/* DIR_* */
-	u8 interim;	/* the answer so far was 1xx: the real one is to come */
+	u8 role;    /* enum rec_role */
+	u8 said;    /* a record has told of it, with this role */
+	u8 last;    /* DIR_* */
+	u8 interim; /* the answer so far was 1xx: the real one is to come */
 };
 
 struct {

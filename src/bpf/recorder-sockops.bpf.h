@@ -106,8 +106,8 @@ inlined u64 position(struct sock *sk, struct sock_state *s, bool sending)
 		(r)->arrived_tid = (s)->arrived_tid;                                               \
 	} while (0)
 
-inlined int emit_request(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s,
-			   u64 now, u64 me, u64 buffer, u32 bytes)
+inlined int emit_request(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s, u64 now,
+			 u64 me, u64 buffer, u32 bytes)
 {
 	u32 len = bytes < TEXT_BYTES ? bytes : TEXT_BYTES;
 	struct rec_request *r = RESERVE(cs, now, REQUEST, request);
@@ -314,7 +314,7 @@ inlined u8 role_of_change(int from, int to)
 		return REC_ROLE_LISTEN;
 	if (to != TCP_ESTABLISHED)
 		return REC_ROLE_UNKNOWN;
-	return from == TCP_SYN_SENT	  ? REC_ROLE_CLIENT
+	return from == TCP_SYN_SENT   ? REC_ROLE_CLIENT
 	       : from == TCP_SYN_RECV ? REC_ROLE_SERVED
 				      : REC_ROLE_UNKNOWN;
 }

@@ -193,7 +193,8 @@ inlined u32 irq_context(struct recorder_cpu *cs)
 {
 	u32 count = 0;
 
-	if (irq_mode == IRQ_BY_THREAD_INFO && bpf_core_field_exists(struct thread_info, preempt_count)) {
+	if (irq_mode == IRQ_BY_THREAD_INFO &&
+	    bpf_core_field_exists(struct thread_info, preempt_count)) {
 		count = bpf_get_current_task_btf()->thread_info.preempt_count;
 	} else if (irq_mode == IRQ_BY_PREEMPT) {
 		if (!cs->preempt_addr)

@@ -52,9 +52,9 @@ enum { BLOCK_SLOTS = 8192 };
 
 /* What is known of a thread; in task storage.  Stamps are cleared when they are used. */
 struct recorder_thread {
-	u64 left;	/* when it left a CPU; 0: never seen, or running */
-	u64 waking;	/* sched_waking since it came last */
-	u64 runnable;	/* sched_wakeup since it left */
+	u64 left;     /* when it left a CPU; 0: never seen, or running */
+	u64 waking;   /* sched_waking since it came last */
+	u64 runnable; /* sched_wakeup since it left */
 	u64 waker_obj;
 	u64 obj;
 	u64 throttle_queue; /* address of its cfs_rq when it became runnable there */

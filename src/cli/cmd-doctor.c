@@ -59,7 +59,7 @@ static int run(const struct cmd_args *args, struct err *err)
 		print_json(checks, n);
 	else
 		print_text(checks, n);
-	return worst == 2 ? CMD_FAILED : CMD_FINE;
+	return worst ? CMD_PARTIAL : CMD_FINE;
 }
 
 static const struct opt opts[] = {

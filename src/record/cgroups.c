@@ -133,7 +133,7 @@ static int walk(struct visit *v, int fd, size_t path_len, int depth)
 	return rc;
 }
 
-static bool has_controller(const struct cgroup_mount *m, const char *name)
+bool cgroup_has_controller(const struct cgroup_mount *m, const char *name)
 {
 	const char *at = strstr(m->controllers, name);
 	size_t len = strlen(name);
@@ -163,7 +163,8 @@ int cgroups_each(const struct host *h, int (*fn)(const struct rec_cgroup *r, voi
 	for (size_t i = 0; i < h->mounts.n && !rc; i++) {
 		const struct cgroup_mount *m = &h->mounts.at[i];
 
-		if (!m->hierarchy || has_controller(m, "cpu") || has_controller(m, "blkio"))
+		if (!m->hierarchy || cgroup_has_controller(m, "cpu") ||
+		    cgroup_has_controller(m, "blkio"))
 			rc = walk_mount(m, &v);
 	}
 	return rc;

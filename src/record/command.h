@@ -9,10 +9,10 @@
 struct err;
 
 struct command {
-	int pid; /* 0: none */
-	int go_fd; /* a byte lets it go */
+	int pid;     /* 0: none */
+	int go_fd;   /* a byte lets it go */
 	int fail_fd; /* its errno if exec failed */
-	int status; /* wait status; -1: runs */
+	int status;  /* wait status; -1: runs */
 };
 
 int command_start(struct command *c, char *const *argv, struct err *err);

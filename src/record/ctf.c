@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum { PACKET_BYTES = 256 * 1024, HEAD_BYTES = sizeof(struct rec_packet) };
-#define HOLD_NS	  1000000
+#define HOLD_NS	   1000000
 #define MAX_AGE_NS 1000000000
 
 struct stream {
@@ -185,8 +185,9 @@ static int write_whole(struct ctf *c, struct stream *s, size_t bytes, struct err
 		return 0;
 	}
 	if (ftruncate(s->fd, s->at) < 0)
-		return err_set(err, rc, "%s/stream_%d: %s, and its last packet could not be cut off",
-			       c->dir, s->cpu, strerror(-rc));
+		return err_set(err, rc,
+			       "%s/stream_%d: %s, and its last packet could not be cut off", c->dir,
+			       s->cpu, strerror(-rc));
 	return err_set(err, rc, "%s: %s; what was recorded until then is kept", c->dir,
 		       strerror(-rc));
 }
@@ -277,7 +278,8 @@ int ctf_add(struct ctf *c, const struct rec_head *record, struct err *err)
 	int rc;
 
 	if (record->cpu >= c->cpus || record->size > REC_MAX_BYTES || record->size % 8)
-		return err_set(err, -EBADMSG, "a record from the kernel makes no sense (CPU %u, %u bytes)",
+		return err_set(err, -EBADMSG,
+			       "a record from the kernel makes no sense (CPU %u, %u bytes)",
 			       record->cpu, record->size);
 	s = &c->streams[record->cpu];
 	rc = make_room(c, s, record->size, err);

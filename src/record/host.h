@@ -53,6 +53,7 @@ int host_write(const struct host *h, const char *path, struct err *err);
 /* cgroups.c: fills mounts, and gives a REC_CGROUP for each cgroup of the hierarchies that records
  * speak of (v2, cpu, blkio). */
 void cgroups_find(struct host *h);
+bool cgroup_has_controller(const struct cgroup_mount *m, const char *name);
 int cgroups_each(const struct host *h, int (*fn)(const struct rec_cgroup *r, void *arg), void *arg);
 
 #endif

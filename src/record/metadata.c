@@ -15,14 +15,16 @@ struct field_enum {
 };
 
 static const struct field_enum enums[] = {
-	{"why", "u8",
+	{"why",
+	 "u8",
 	 {"unknown", "blocked", "preempted", "yielded", "throttled", "exited", "idle"}},
-	{"state", "u8",
+	{"state",
+	 "u8",
 	 {"unknown", "runnable", "sleep", "disk", "iowait", "idle", "stopped", "dead"}},
-	{"obj", "u8",
+	{"obj",
+	 "u8",
 	 {"none", "futex", "socket", "pipe", "eventfd", "epoll", "file", "child", "other"}},
-	{"by", "u8",
-	 {"unknown", "thread", "block", "net", "timer", "irq", "softirq", "new"}},
+	{"by", "u8", {"unknown", "thread", "block", "net", "timer", "irq", "softirq", "new"}},
 	{"life", "u16", {"snapshot", "fork", "exec", "name", "cgroup", "exit", "open"}},
 	{"cgroup_what", "u16", {"there", "made", "removed"}},
 	{"role", "u16", {"unknown", "listen", "served", "client", "pair"}},
@@ -33,16 +35,11 @@ static const struct field_enum enums[] = {
 static const struct {
 	const char *record, *field, *type;
 } enum_fields[] = {
-	{"switch", "prev_why", "why"},
-	{"switch", "prev_state", "state"},
-	{"switch", "prev_obj_kind", "obj"},
-	{"switch", "next_waker_by", "by"},
-	{"thread", "what", "life"},
-	{"thread", "state", "state"},
-	{"thread", "obj_kind", "obj"},
-	{"thread", "why", "why"},
-	{"cgroup", "what", "cgroup_what"},
-	{"socket", "role", "role"},
+	{"switch", "prev_why", "why"},	    {"switch", "prev_state", "state"},
+	{"switch", "prev_obj_kind", "obj"}, {"switch", "next_waker_by", "by"},
+	{"thread", "what", "life"},	    {"thread", "state", "state"},
+	{"thread", "obj_kind", "obj"},	    {"thread", "why", "why"},
+	{"cgroup", "what", "cgroup_what"},  {"socket", "role", "role"},
 	{"lost", "reason", "reason"},
 };
 
@@ -81,7 +78,8 @@ static void add_array(struct str *s, const char *type, const char *name, int siz
 
 static void add_event(struct str *s, int id, const char *name)
 {
-	str_addf(s, "event {\n\tid = %d;\n\tname = \"%s\";\n\tstream_id = 0;\n\tfields := struct {\n",
+	str_addf(s,
+		 "event {\n\tid = %d;\n\tname = \"%s\";\n\tstream_id = 0;\n\tfields := struct {\n",
 		 id, name);
 }
 
@@ -104,7 +102,8 @@ REC_KINDS(DESCRIBE)
 static void add_integers(struct str *s)
 {
 	for (int bits = 8; bits <= 64; bits *= 2) {
-		str_addf(s, "typealias integer { size = %d; align = %d; signed = false; } := u%d;\n",
+		str_addf(s,
+			 "typealias integer { size = %d; align = %d; signed = false; } := u%d;\n",
 			 bits, bits, bits);
 		str_addf(s, "typealias integer { size = %d; align = %d; signed = true; } := s%d;\n",
 			 bits, bits, bits);

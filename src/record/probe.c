@@ -167,15 +167,16 @@ static void probe_cgroups(struct probe *p)
 	host_init(&h);
 	for (size_t i = 0; i < h.mounts.n; i++) {
 		v2 |= !h.mounts.at[i].hierarchy;
-		v1_cpu |= !strncmp(h.mounts.at[i].controllers, "cpu", 4) ||
-			  !strncmp(h.mounts.at[i].controllers, "cpu,", 4);
+		v1_cpu |= cgroup_has_controller(&h.mounts.at[i], "cpu");
 	}
 	if (!v2 && !v1_cpu)
 		add(p, "cgroups", LIMITED, "mount the cgroup file system where longpole runs",
 		    "none mounted here: cgroups have numbers instead of names");
 	else
 		add(p, "cgroups", WORKS, "", "%s",
-		    v2 && v1_cpu ? "v2, and v1 for the cpu controller" : v2 ? "v2" : "v1");
+		    v2 && v1_cpu ? "v2, and v1 for the cpu controller"
+		    : v2	 ? "v2"
+				 : "v1");
 	host_fini(&h);
 }
 

@@ -30,14 +30,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS		  INT64_C(1000000)
-#define SECOND		  INT64_C(1000000000)
-#define DRAIN_MAX_NS	  (20 * MS)
-#define DRAIN_MIN_NS	  (1 * MS)
-#define HOST_EVERY_NS	  (60 * SECOND)
-#define COST_FROM_NS	  (300 * MS) /* the programs' run time is sampled once, for a while */
-#define COST_FOR_NS	  (100 * MS)
-#define BYTES_PER_MS	  (200 * 1024) /* what a busy CPU records */
+#define MS	      INT64_C(1000000)
+#define SECOND	      INT64_C(1000000000)
+#define DRAIN_MAX_NS  (20 * MS)
+#define DRAIN_MIN_NS  (1 * MS)
+#define HOST_EVERY_NS (60 * SECOND)
+#define COST_FROM_NS  (300 * MS) /* the programs' run time is sampled once, for a while */
+#define COST_FOR_NS   (100 * MS)
+#define BYTES_PER_MS  (200 * 1024) /* what a busy CPU records */
 
 struct session {
 	const struct record_options *opt;
@@ -204,9 +204,8 @@ static void show(struct session *s, int64_t elapsed_ns)
 {
 	if (s->opt->quiet)
 		return;
-	progress_show(&s->progress, "%.0f s, %llu records, %.1f MB",
-		      (double)elapsed_ns / SECOND, (unsigned long long)ctf_records(s->ctf),
-		      (double)ctf_bytes(s->ctf) / 1e6);
+	progress_show(&s->progress, "%.0f s, %llu records, %.1f MB", (double)elapsed_ns / SECOND,
+		      (unsigned long long)ctf_records(s->ctf), (double)ctf_bytes(s->ctf) / 1e6);
 }
 
 static bool is_over(struct session *s, int64_t now)

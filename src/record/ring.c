@@ -69,7 +69,8 @@ size_t ring_fill(const struct ring *r)
 
 int64_t ring_drain(struct ring *r, ring_fn *fn, void *arg)
 {
-	uint64_t from = *r->consumer, at = from, end = __atomic_load_n(r->producer, __ATOMIC_ACQUIRE);
+	uint64_t from = *r->consumer, at = from,
+		 end = __atomic_load_n(r->producer, __ATOMIC_ACQUIRE);
 	uint64_t handed = from;
 	int rc = 0;
 

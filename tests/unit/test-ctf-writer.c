@@ -157,7 +157,8 @@ static void late_records_cross_packets(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < N; i++)
-		assert_int_equal(add(c, 0, 5000000 + i * 10000 - (i % 50 == 49 ? 500000 : 0), i), 0);
+		assert_int_equal(add(c, 0, 5000000 + i * 10000 - (i % 50 == 49 ? 500000 : 0), i),
+				 0);
 	assert_int_equal(ctf_late(c), 0);
 	finish(c);
 	n = read_stream(0, ts, tid, N, &packets);
@@ -348,16 +349,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(records_are_put_in_order),
-		TEST(a_silent_cpu_has_no_file),
-		TEST(late_records_cross_packets),
-		TEST(too_late_is_clamped_and_counted),
-		TEST(old_packets_are_written),
-		TEST(losses_are_cumulative),
-		TEST(a_full_disk_leaves_whole_packets),
-		TEST(nonsense_is_refused),
-		cmocka_unit_test(request_lines_are_cut),
-		cmocka_unit_test(every_kind_is_described),
+		TEST(records_are_put_in_order),		 TEST(a_silent_cpu_has_no_file),
+		TEST(late_records_cross_packets),	 TEST(too_late_is_clamped_and_counted),
+		TEST(old_packets_are_written),		 TEST(losses_are_cumulative),
+		TEST(a_full_disk_leaves_whole_packets),	 TEST(nonsense_is_refused),
+		cmocka_unit_test(request_lines_are_cut), cmocka_unit_test(every_kind_is_described),
 		TEST(babeltrace_prints_every_kind),
 	};
 
