@@ -296,6 +296,7 @@ struct request {
 	unsigned int __data_len;
 	u64 __sector;
 	struct bio *bio;
+	u64 io_start_time_ns;
 };
 
 enum req_flag_bits {

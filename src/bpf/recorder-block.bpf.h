@@ -140,7 +140,14 @@ inlined void emit_block(struct recorder_cpu *cs, const struct recorder_block *b,
 	submit(r);
 }
 
-/* What was in flight when the recording began has no start: counted, not written. */
+inlined bool began_before(struct request *rq)
+{
+	u64 at = rq->io_start_time_ns;
+
+	return !attached_ns || (at && at < attached_ns);
+}
+
+/* What was in flight when the recording began has no start and is not written. */
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int bytes)
 {
@@ -153,7 +160,8 @@ int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int byte
 	now = bpf_ktime_get_ns();
 	b = bpf_map_lookup_elem(&blocks, &key);
 	if (!b) {
-		count_lost(cs, REC_LOST_BLOCK_START);
+		if (!began_before(rq))
+			count_lost(cs, REC_LOST_BLOCK_START);
 		return 0;
 	}
 	cs->done_ns = now;

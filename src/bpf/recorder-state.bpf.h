@@ -25,6 +25,9 @@ const volatile u32 cfg_version = REC_VERSION;
 /* How interrupts are told: chosen by the loader's self-check, after loading. */
 u32 irq_mode = IRQ_BY_COUNT;
 
+/* When the last program was attached: what began before was not seen, and is no loss. */
+u64 attached_ns = 0;
+
 /* --- maps */
 
 struct ring {

@@ -2,11 +2,13 @@
 #include "base/duration.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/scoped.h"
 #include "cli/cli.h"
 #include "record/record.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -61,15 +63,40 @@ static void say_result(const char *dir, const struct record_result *r)
 		 (double)r->bytes / 1e6, (unsigned long long)r->lost, cpu);
 }
 
+/* The values of an option that may be given many times; the caller frees it.  NULL: none given. */
+static const char **report_cgroups(const struct cmd_args *args)
+{
+	size_t n = args_count(args, "cgroup");
+	const char **list = n ? calloc(n + 1, sizeof(*list)) : NULL;
+
+	for (size_t i = 0; list && i < n; i++)
+		list[i] = args_str_at(args, "cgroup", i);
+	return list;
+}
+
+static int64_t *report_pids(const struct cmd_args *args)
+{
+	size_t n = args_count(args, "pid");
+	int64_t *list = n ? calloc(n + 1, sizeof(*list)) : NULL;
+
+	for (size_t i = 0; list && i < n; i++)
+		list[i] = args_int_at(args, "pid", i);
+	return list;
+}
+
 static int run(const struct cmd_args *args, struct err *err)
 {
 	char name[64];
+	scoped(free) const char **cgroups = report_cgroups(args);
+	scoped(free) int64_t *pids = report_pids(args);
 	struct record_options opt = {
 		.dir = args_str(args, "output", default_name(name, sizeof(name))),
 		.buffer_bytes = (size_t)args_int(args, "buffer", 0),
 		.duration_ns = args_int(args, "duration", 0),
 		.command = args->command,
 		.raw_text = args_has(args, "raw-text"),
+		.report_cgroups = cgroups,
+		.report_pids = pids,
 		.stop = &stopped,
 	};
 	struct record_result result;

@@ -175,6 +175,22 @@ static void put_command(struct json *j, const struct host *h)
 	json_end(j);
 }
 
+static void put_report(struct json *j, const struct host *h)
+{
+	if (!h->report_pids && !h->report_cgroups)
+		return;
+	json_object(j, "report");
+	json_array(j, "pids");
+	for (const int64_t *pid = h->report_pids; pid && *pid; pid++)
+		json_int(j, NULL, *pid);
+	json_end(j);
+	json_array(j, "cgroups");
+	for (const char *const *path = h->report_cgroups; path && *path; path++)
+		json_str(j, NULL, *path);
+	json_end(j);
+	json_end(j);
+}
+
 static void put_mounts(struct json *j, const struct host *h)
 {
 	json_array(j, "cgroup_mounts");
@@ -217,6 +233,7 @@ static void put_host(struct json *j, const struct host *h)
 	put_disks(j);
 	put_lost(j, h);
 	put_recorder(j, h);
+	put_report(j, h);
 	put_command(j, h);
 	put_mounts(j, h);
 	json_end(j);

@@ -36,7 +36,9 @@ struct host {
 	struct VEC(struct cgroup_mount) mounts;
 	/* the caller's */
 	char *const *command;
-	int command_pid, command_status; /* wait status; -1: did not end, or there is none */
+	const char *const *report_cgroups; /* NULL, or NULL-terminated */
+	const int64_t *report_pids;	   /* NULL, or 0-terminated */
+	int command_pid, command_status;   /* wait status; -1: did not end, or there is none */
 	uint64_t lost, lost_by[REC_LOST_REASONS];
 	uint64_t buffer_bytes;
 	double cpu_pct; /* < 0: not measured */

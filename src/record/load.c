@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/scoped.h"
 #include "bpf/recorder.h"
+#include "record/host.h"
 #include "record/ring.h"
 
 #include <bpf/bpf.h>
@@ -227,7 +228,9 @@ int loaded_attach(struct loaded *l, struct err *err)
 	if (rc < 0)
 		return rc;
 	l->irq_mode = irq_mode_choose(l->skel);
-	return attach(l, 0, PARTS, err);
+	rc = attach(l, 0, PARTS, err);
+	l->skel->bss->attached_ns = (uint64_t)now_ns();
+	return rc;
 }
 
 void loaded_detach(struct loaded *l)

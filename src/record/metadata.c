@@ -8,6 +8,17 @@
 
 #include <string.h>
 
+/* docs/format/recording.md */
+_Static_assert(sizeof(struct rec_head) == 16, "head");
+_Static_assert(sizeof(struct rec_switch) == 112 && sizeof(struct rec_migrate) == 32 &&
+		       sizeof(struct rec_thread) == 112 && sizeof(struct rec_cgroup) == 288,
+	       "records of threads");
+_Static_assert(sizeof(struct rec_socket) == 144 && sizeof(struct rec_recv) == 56 &&
+		       sizeof(struct rec_request) == 184 && sizeof(struct rec_send) == 48 &&
+		       sizeof(struct rec_close) == 32,
+	       "records of sockets");
+_Static_assert(sizeof(struct rec_block) == 96 && sizeof(struct rec_lost) == 40, "the others");
+
 struct field_enum {
 	const char *name; /* in TSDL */
 	const char *type;

@@ -162,6 +162,8 @@ static int begin(struct session *s)
 	if (rc < 0)
 		return rc;
 	s->host.command = opt->command;
+	s->host.report_cgroups = opt->report_cgroups;
+	s->host.report_pids = opt->report_pids;
 	s->host.command_pid = s->command.pid;
 	s->host.buffer_bytes = s->loaded.buffer_bytes;
 	s->host.requests_seen = !s->loaded.no_requests;

@@ -208,6 +208,31 @@ def test_a_moved_process_moves_with_all_its_threads(lab):
     assert inode in {r["cgroup_cpu"] for r in moved} | {r["cgroup_v2"] for r in moved}
 
 
+def test_quota_against_cpu_stat(lab):
+    """A loop that may use a fifth of a CPU: every throttling seen, the time right within 1 %."""
+    group = f"/sys/fs/cgroup/cpu/lp-test-quota-{os.getpid()}"
+    if not os.path.exists("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"):
+        pytest.skip("no v1 cpu controller here")
+    os.mkdir(group)
+    try:
+        for name, value in (("cfs_period_us", 100000), ("cfs_quota_us", 20000)):
+            with open(f"{group}/cpu.{name}", "w", encoding="ascii") as f:
+                f.write(str(value))
+        loop = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
+        record(lab, "-o", "q.lp", command=["sh", "-c", f"echo $$ >{group}/cgroup.procs; exec "
+                                           f"taskset -c 1 {sys.executable} -c '{loop}'"])
+        with open(f"{group}/cpu.stat", encoding="ascii") as f:
+            stat = dict(line.split() for line in f)
+    finally:
+        os.rmdir(group)
+    pid = host(lab.dir / "q.lp")["command"]["pid"]
+    switches = of_kind(records(lab.dir / "q.lp"), "switch")
+    throttled = sum(r["prev_tid"] == pid and r["prev_why"] == "throttled" for r in switches)
+    assert abs(throttled - int(stat["nr_throttled"])) <= 1
+    assert sum(r["next_quota"] for r in switches if r["next_tid"] == pid) == \
+        pytest.approx(int(stat["throttled_time"]), rel=0.01)
+
+
 UNIX_EXCHANGE = r"""
 import os, socket, sys
 path = sys.argv[1]
