@@ -145,27 +145,46 @@ static bool same_key(const struct budget_line *a, const struct budget_line *b)
 	       culprit_same(&a->culprit, &b->culprit);
 }
 
-/* Rows of many parts that tell the same are one. */
+static void absorb(struct row *r, const struct row *next)
+{
+	r->last = next->last;
+	r->end_ns = next->end_ns;
+}
+
+/* What is too short to see goes to the row before it, the first one to the row after it. */
+static void absorb_tiny(struct rows *rows, int64_t tiny_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < rows->n; i++) {
+		struct row r = rows->at[i], *before = kept ? &rows->at[kept - 1] : NULL;
+		bool tiny = r.end_ns - r.start_ns < tiny_ns;
+
+		if (before && (tiny || before->end_ns - before->start_ns < tiny_ns))
+			absorb(before, &r);
+		else
+			rows->at[kept++] = r;
+	}
+	rows->n = kept;
+}
+
+/* Rows that tell the same are one. */
 static void join_rows(const struct path *p, struct rows *rows)
 {
 	struct budget_line top, last = {0};
 	struct arena scratch;
 	size_t kept = 0;
+	double share;
 
 	arena_init(&scratch);
 	for (size_t i = 0; i < rows->n; i++) {
 		struct row r = rows->at[i];
-		bool many = r.last > r.first;
-		double share;
 
 		top = row_top(&scratch, p, &r, &share);
-		if (many && kept && rows->at[kept - 1].last > rows->at[kept - 1].first &&
-		    same_key(&top, &last)) {
-			rows->at[kept - 1].last = r.last;
-			rows->at[kept - 1].end_ns = r.end_ns;
-		} else {
+		if (kept && same_key(&top, &last))
+			absorb(&rows->at[kept - 1], &r);
+		else
 			rows->at[kept++] = r;
-		}
 		last = top;
 	}
 	rows->n = kept;
@@ -230,6 +249,26 @@ static void say_many(const struct path *p, const struct row *r, struct str *ret)
 	arena_fini(&scratch);
 }
 
+/* A word too long for its column, a path for instance, keeps its end. */
+static void put_words(const char *text, FILE *out)
+{
+	enum { ROOM = 80 - TEXT_COLUMN };
+	scoped(str_fini) struct str s = {0};
+
+	while (*text) {
+		int len = (int)strcspn(text, " ");
+
+		if (len > ROOM)
+			str_addf(&s, "...%.*s", ROOM - 3, text + len - (ROOM - 3));
+		else
+			str_addf(&s, "%.*s", len, text);
+		text += len;
+		str_add(&s, *text ? " " : "");
+		text += *text == ' ';
+	}
+	why_wrap(out, str_get(&s), TEXT_COLUMN, TEXT_COLUMN);
+}
+
 static void put_row(const struct path *p, const struct row *r, FILE *out)
 {
 	char at[DURATION_TEXT + 1] = "+", ns[DURATION_TEXT];
@@ -243,7 +282,7 @@ static void put_row(const struct path *p, const struct row *r, FILE *out)
 		say_many(p, r, &text);
 	else
 		say_segment(p, &p->segments[r->first], &text);
-	why_wrap(out, str_get(&text), TEXT_COLUMN, TEXT_COLUMN);
+	put_words(str_get(&text), out);
 }
 
 void why_path_lines(const struct why_report *w, const struct path *p, FILE *out)
@@ -256,6 +295,7 @@ void why_path_lines(const struct why_report *w, const struct path *p, FILE *out)
 		return;
 	for (make_rows(p, short_ns, &rows); rows.n > MAX_ROWS && short_ns <= all; short_ns *= 2)
 		make_rows(p, short_ns, &rows);
+	absorb_tiny(&rows, all / 100);
 	join_rows(p, &rows);
 	for (size_t i = 0; i < rows.n; i++)
 		put_row(p, &rows.at[i], out);

@@ -352,6 +352,17 @@ static bool say_example(const struct why_report *w, const struct finding *f, str
 	return true;
 }
 
+/* The sentence itself tells of the lock, the child or the other service. */
+static bool is_said(const struct finding *f)
+{
+	enum via_word way = f->cause == CAUSE_LOCK     ? VIA_LOCK
+			    : f->cause == CAUSE_CHILD  ? VIA_CHILD
+			    : f->cause == CAUSE_CALLEE ? VIA_CALLEE
+						       : VIA_END;
+
+	return via_at(f->via, 0) == way && via_at(f->via, 1) == VIA_END;
+}
+
 static bool say_way(const struct why_report *w, const struct finding *f, struct str *ret)
 {
 	static const char *const way[VIA_COUNT] = {[VIA_LOCK] = "a lock",
@@ -364,7 +375,7 @@ static bool say_way(const struct why_report *w, const struct finding *f, struct 
 						   [VIA_CALLEE] = "a call to another service"};
 
 	(void)w;
-	if (via_at(f->via, 0) == VIA_END)
+	if (via_at(f->via, 0) == VIA_END || is_said(f))
 		return false;
 	str_add(ret, "reached through ");
 	for (int i = 0; via_at(f->via, i) != VIA_END; i++)
