@@ -56,6 +56,31 @@ static __noinline u8 file_kind(struct file *file)
 	return anon_file_kind(file);
 }
 
+/* What tells files apart, read in the way that this kernel has. */
+
+inlined u64 file_fop(struct file *file)
+{
+	return cfg_has_cast ? (u64)CAST(file, struct file)->f_op : (u64)BPF_CORE_READ(file, f_op);
+}
+
+inlined u64 file_inode_number(struct file *file)
+{
+	return cfg_has_cast ? CAST(file, struct file)->f_inode->i_ino
+			    : BPF_CORE_READ(file, f_inode, i_ino);
+}
+
+inlined u64 file_cookie(struct file *file)
+{
+	struct socket *socket;
+
+	if (!cfg_has_cast) {
+		socket = BPF_CORE_READ(file, private_data);
+		return BPF_CORE_READ(socket, sk, __sk_common.skc_cookie.counter);
+	}
+	socket = CAST(CAST(file, struct file)->private_data, struct socket);
+	return socket->sk->__sk_common.skc_cookie.counter;
+}
+
 /* Files of one f_op are of one kind, and a thread mostly waits on the same kind again. */
 inlined void wait_file(struct task_struct *p, struct recorder_thread *t, u32 fd)
 {
@@ -68,21 +93,18 @@ inlined void wait_file(struct task_struct *p, struct recorder_thread *t, u32 fd)
 	bpf_probe_read_kernel(&file, sizeof(file), files->fdt->fd + fd);
 	if (!file)
 		return;
-	fop = (u64)BPF_CORE_READ(file, f_op);
+	fop = file_fop(file);
 	if (fop != t->fop) {
 		t->fop = fop;
 		t->fop_kind = file_kind(file);
 	}
 	t->obj_kind = t->fop_kind;
-	if (t->fop_kind == REC_OBJ_SOCKET) {
-		struct socket *socket = BPF_CORE_READ(file, private_data);
-
-		t->obj = BPF_CORE_READ(socket, sk, __sk_common.skc_cookie.counter);
-	} else if (t->fop_kind == REC_OBJ_EPOLL) {
+	if (t->fop_kind == REC_OBJ_SOCKET)
+		t->obj = file_cookie(file);
+	else if (t->fop_kind == REC_OBJ_EPOLL)
 		t->obj = (u64)file;
-	} else if (t->fop_kind != REC_OBJ_EVENTFD) {
-		t->obj = BPF_CORE_READ(file, f_inode, i_ino);
-	}
+	else if (t->fop_kind != REC_OBJ_EVENTFD)
+		t->obj = file_inode_number(file);
 }
 
 inlined void wait_object(struct task_struct *p, struct recorder_thread *t, struct pt_regs *regs)

@@ -20,7 +20,12 @@
 const volatile u8 cfg_call[CALL_SLOTS]; /* see CALL_* */
 const volatile s64 cfg_preempt_offset;	/* of __preempt_count from runqueues, per CPU; 0 unknown */
 const volatile bool cfg_switch_has_state; /* sched_switch's fourth argument is prev_state */
+const volatile bool cfg_has_cast;	  /* the kernel has bpf_rdonly_cast */
 const volatile u32 cfg_version = REC_VERSION;
+
+/* Since Linux 6.2; reading through it costs a load, a probe read costs a call. */
+extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
+#define CAST(p, type) ((type *)bpf_rdonly_cast((p), bpf_core_type_id_kernel(type)))
 
 /* How interrupts are told: chosen by the loader's self-check, after loading. */
 u32 irq_mode = IRQ_BY_COUNT;

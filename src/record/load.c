@@ -97,6 +97,8 @@ static void set_knobs(struct loaded *l, const struct btf *btf)
 	l->skel->rodata->cfg_preempt_offset =
 		kernel_percpu_distance(btf, "__preempt_count", "runqueues");
 	l->skel->rodata->cfg_switch_has_state = kernel_tracepoint_params(btf, "sched_switch") >= 4;
+	l->skel->rodata->cfg_has_cast =
+		btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 	bpf_map__set_max_entries(l->skel->maps.rings, (unsigned)l->cpus);
 }
 
