@@ -24,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PACKET_BYTES = 256 * 1024, HEAD_BYTES = sizeof(struct rec_packet) };
+enum { HEAD_BYTES = sizeof(struct rec_packet) };
 #define HOLD_NS	   1000000
 #define MAX_AGE_NS 1000000000
 
@@ -114,7 +114,7 @@ int ctf_open(const struct ctf_options *opt, struct ctf **ret, struct err *err)
 	c->dir = strdup(opt->dir);
 	memcpy(c->uuid, opt->uuid, sizeof(c->uuid));
 	c->raw_text = opt->raw_text;
-	c->packet_bytes = opt->packet_bytes ? opt->packet_bytes : PACKET_BYTES;
+	c->packet_bytes = opt->packet_bytes ? opt->packet_bytes : CTF_PACKET_BYTES;
 	c->cpus = opt->cpus;
 	if (init_streams(c) < 0 || !c->dir)
 		rc = err_set(err, -ENOMEM, "no memory for the packets of %d CPUs", opt->cpus);

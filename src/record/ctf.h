@@ -19,6 +19,7 @@ struct err;
 struct io;
 struct rec_head;
 
+enum { CTF_PACKET_BYTES = 256 * 1024 };
 struct ctf_options {
 	const char *dir; /* exists, empty */
 	int cpus;
@@ -26,7 +27,7 @@ struct ctf_options {
 	unsigned char uuid[16], clock_uuid[16]; /* of the trace; of the boot */
 	int64_t clock_offset_ns;		/* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	bool raw_text;				/* keep query strings */
-	size_t packet_bytes;			/* 0: 256 KiB */
+	size_t packet_bytes;			/* 0: CTF_PACKET_BYTES */
 	const struct io *io;			/* NULL: the kernel's */
 };
 

@@ -20,7 +20,7 @@
 
 #include "bpf/recorder.skel.h"
 
-enum { BUFFER_DEFAULT = 8 << 20 };
+enum { BUFFER_DEFAULT = 8 << 20, BUFFER_DEFAULT_MIN = 1 << 20, BUFFERS_DEFAULT_MAX = 512 << 20 };
 
 /* In the order of attaching: what only leaves stamps comes before what uses them. */
 static const struct part {
@@ -68,6 +68,10 @@ static bool wanted(const struct part *p, const struct btf *btf)
 {
 	/* Where the local timer has an interrupt of its own, its hook tells it apart. */
 	if (!strcmp(p->program, "on_hrtimer") && kernel_has_tracepoint(btf, "local_timer_entry"))
+		return false;
+	/* It walks the threads of a process with bpf_loop. */
+	if (!strcmp(p->program, "on_cgroup_attach") &&
+	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 0)
 		return false;
 	return kernel_has_tracepoint(btf, p->tracepoint);
 }
@@ -129,12 +133,22 @@ static int make_rings(struct loaded *l, struct err *err)
 	return rc;
 }
 
-static size_t round_buffer(size_t bytes)
+/* Many CPUs get smaller ones. */
+static size_t default_buffer(int cpus)
+{
+	size_t bytes = BUFFER_DEFAULT;
+
+	while (bytes > BUFFER_DEFAULT_MIN && bytes * (size_t)cpus > BUFFERS_DEFAULT_MAX)
+		bytes /= 2;
+	return bytes;
+}
+
+static size_t round_buffer(size_t bytes, int cpus)
 {
 	size_t r = (size_t)sysconf(_SC_PAGESIZE);
 
 	if (!bytes)
-		bytes = BUFFER_DEFAULT;
+		bytes = default_buffer(cpus);
 	while (r < bytes && r < (size_t)1 << 30)
 		r *= 2;
 	return r;
@@ -191,7 +205,7 @@ int loaded_open(struct loaded *l, size_t buffer_bytes, struct err *err)
 	if (rc < 0)
 		return rc;
 	l->cpus = libbpf_num_possible_cpus();
-	l->buffer_bytes = round_buffer(buffer_bytes);
+	l->buffer_bytes = round_buffer(buffer_bytes, l->cpus);
 	l->rings = calloc((size_t)l->cpus, sizeof(*l->rings));
 	rc = l->rings ? load(l, btf, err) : err_set(err, -ENOMEM, "out of memory");
 	btf__free(btf);

@@ -50,6 +50,7 @@ struct session {
 	struct cost cost;
 	struct progress progress;
 	int64_t interval_ns, host_written_ns;
+	int nice;    /* as it was */
 	bool failed; /* the trace cannot grow any more */
 };
 
@@ -151,6 +152,19 @@ static int64_t first_interval(size_t buffer_bytes)
 	return ns < DRAIN_MIN_NS ? DRAIN_MIN_NS : ns > DRAIN_MAX_NS ? DRAIN_MAX_NS : ns;
 }
 
+static void say_limits(const struct session *s)
+{
+	const struct loaded *l = &s->loaded;
+
+	if (l->no_requests)
+		log_warn("this kernel does not show what sockets receive and send: "
+			 "requests cannot be seen");
+	if (l->no_blocks)
+		log_warn("this kernel does not show block requests");
+	log_debug("memory: %d CPUs, each %zu KiB of ring and %d KiB of packet", l->cpus,
+		  l->buffer_bytes / 1024, CTF_PACKET_BYTES / 1024);
+}
+
 static int begin(struct session *s)
 {
 	const struct record_options *opt = s->opt;
@@ -171,8 +185,9 @@ static int begin(struct session *s)
 	rc = open_trace(s);
 	if (rc < 0)
 		return rc;
+	say_limits(s);
 	/* on CPUs that are all busy the rings still must be emptied */
-	setpriority(PRIO_PROCESS, 0, -15);
+	setpriority(PRIO_PROCESS, 0, NICE);
 	rc = loaded_attach(&s->loaded, s->err);
 	if (rc < 0)
 		return rc;
@@ -343,6 +358,7 @@ int record_run(const struct record_options *opt, struct record_result *ret, stru
 	int rc;
 
 	host_init(&s.host);
+	s.nice = getpriority(PRIO_PROCESS, 0);
 	/* before it gets faster and loses its rights: the command inherits neither */
 	rc = command_start(&s.command, opt->command, err);
 	if (rc >= 0)
@@ -356,6 +372,7 @@ int record_run(const struct record_options *opt, struct record_result *ret, stru
 	report(&s, ret);
 	ctf_close(s.ctf);
 	loaded_close(&s.loaded);
+	setpriority(PRIO_PROCESS, 0, s.nice);
 	command_fini(&s.command);
 	folder_fini(&s.folder, rc < 0 && !s.host.start_ns);
 	host_fini(&s.host);
