@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "build" / "bench"
 LONGPOLE = ROOT / "build" / "longpole"
 SYSTEM_CPU, SERVICE_CPU = 0, 1  # load and injectors on one, what is measured on the other
+ALL_CPUS = -1
 
 
 class Skip(Exception):
@@ -231,7 +232,8 @@ class Lab:
             if group:
                 group.join()
             if cpu is not None:
-                os.sched_setaffinity(0, {cpu % os.cpu_count()})
+                wanted = range(os.cpu_count()) if cpu == ALL_CPUS else {cpu % os.cpu_count()}
+                os.sched_setaffinity(0, wanted)
             if entry:
                 os.setgroups([])
                 os.setgid(entry.pw_gid)

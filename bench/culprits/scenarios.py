@@ -16,7 +16,7 @@ import threading
 import time
 
 import servers
-from lab import SERVICE_CPU, SYSTEM_CPU, TOOLS, Failed, need
+from lab import ALL_CPUS, SERVICE_CPU, SYSTEM_CPU, TOOLS, Failed, need
 from truth import InFlight, Spans, by_id, read_events
 
 
@@ -102,7 +102,7 @@ class CpuNeighbour(Scenario):
         _, self.port = servers.nginx(
             self.lab, "location /page { try_files /page-$arg_n.txt =404; gzip on; "
                       "gzip_comp_level 6; gzip_types text/plain; }")
-        self.lab.cgroup("service").set_shares(1400)
+        self.lab.cgroup("service").set_shares(1650)
 
     def inject(self):
         self.hog(450, 1500)
@@ -256,10 +256,11 @@ class Lock(Scenario):
     """Every request takes a mutex that a background thread sometimes holds and computes."""
     name, state, cause, mild = "lock", "running", "lock", True
     urls = ((1, "/item?id=%i&cpu=%p(0.05,7000,400)&sleep=%p(0.05,7000,0)&lock=20"),)
-    load_options = ("--connections", 2, "--gap", 16)
+    load_options = ("--connections", 3, "--gap", 16)
 
     def start(self):
-        _, self.port = servers.service(self.lab, "service", "--hold", "9000,60000")
+        # On all CPUs: on one, the holder would wait for those that compute for themselves.
+        _, self.port = servers.service(self.lab, "service", "--hold", "9000,60000", cpu=ALL_CPUS)
 
     def culprit_is(self, culprit):
         return culprit.get("kind") == "thread" and culprit.get("comm") == "compactor" or \
