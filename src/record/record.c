@@ -37,6 +37,7 @@
 #define HOST_EVERY_NS (60 * SECOND)
 #define COST_FROM_NS  (300 * MS) /* the programs' run time is sampled once, for a while */
 #define COST_FOR_NS   (100 * MS)
+#define NICE	      (-15)
 #define BYTES_PER_MS  (200 * 1024) /* what a busy CPU records */
 
 struct session {
