@@ -161,8 +161,10 @@ class Cgroup:
 # --- the lab
 
 class Lab:
-    def __init__(self, name):
+    def __init__(self, name, cgroup=None):
+        """cgroup: what its top cgroup is called, if not after the scenarios."""
         self.name = name
+        self.top = cgroup or f"lp-culprits-{os.getpid()}-{name}"
         self.stack = contextlib.ExitStack()
         self.dir = None
 
@@ -183,7 +185,7 @@ class Lab:
         self.dir.chmod(0o755)
         self.stack.callback(shutil.rmtree, self.dir, ignore_errors=True)
         self.trees = cgroup_trees()
-        self.root = Cgroup(f"/lp-culprits-{os.getpid()}-{self.name}", self.trees)
+        self.root = Cgroup("/" + self.top, self.trees)
         self.root.make()
         self.stack.callback(self.root.remove)
         if "v2" in self.trees:
