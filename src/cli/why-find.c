@@ -96,6 +96,7 @@ static int open_recording(struct why_found *f, const char *path, struct err *err
 
 	if (rc < 0)
 		return rc;
+	f->recording->stop = f->opt->stop;
 	rc = recording_history(f->recording, &f->history, &f->names, f->damage, sizeof(f->damage),
 			       err);
 	if (rc < 0)

@@ -89,6 +89,8 @@ static int feed(const struct event *e, void *arg, struct err *err)
 
 	if (b->events++ % SHOW_EVERY == 0)
 		show(b, e->ts_ns);
+	if (b->r->stop && *b->r->stop)
+		return err_set(err, -EINTR, "interrupted");
 	return model_feed(b->model, e, err);
 }
 
@@ -207,12 +209,16 @@ static bool is_of(const struct recording *r, struct history *h)
 	const void *data;
 	size_t len;
 
-	return !history_attachment(h, "source", &data, &len) && len == sizeof(source) &&
-	       !memcmp(data, &source, sizeof(source));
+	if (history_attachment(h, "source", &data, &len) || len != sizeof(source) ||
+	    memcmp(data, &source, sizeof(source)) != 0)
+		return false;
+	/* Without the counts it would be a recording of no records, in which nothing was lost. */
+	return !history_attachment(h, "counts", &data, &len) && len == sizeof(struct counts);
 }
 
-/* -ESTALE: it has to be built. */
-static int open_at(struct recording *r, const char *path, struct history **ret_history,
+/* -ESTALE: it has to be built.  An old one is read through: damage that a question meets later
+ * would look like a thread that ran. */
+static int open_at(struct recording *r, const char *path, bool is_old, struct history **ret_history,
 		   struct names **ret_names, struct err *err)
 {
 	struct history *h;
@@ -220,7 +226,7 @@ static int open_at(struct recording *r, const char *path, struct history **ret_h
 
 	if (rc)
 		return rc == -ENOENT || rc == -EBADMSG ? -ESTALE : rc;
-	if (!is_of(r, h) || get_names(h, ret_names, err)) {
+	if (!is_of(r, h) || (is_old && history_verify(h, err)) || get_names(h, ret_names, err)) {
 		history_close(h);
 		return -ESTALE;
 	}
@@ -265,7 +271,7 @@ static int build_kept(struct recording *r, const char *path, struct history **re
 		unlink(tmp.buf);
 		return rc;
 	}
-	return open_at(r, path, ret_history, ret_names, err);
+	return open_at(r, path, false, ret_history, ret_names, err);
 }
 
 /* Nobody else sees it, and nothing is left of it. */
@@ -282,7 +288,7 @@ static int build_temporary(struct recording *r, struct history **ret_history,
 	str_addf(&path, "%s/history", dir.buf);
 	rc = build_at(r, path.buf, err);
 	if (!rc)
-		rc = open_at(r, path.buf, ret_history, ret_names, err);
+		rc = open_at(r, path.buf, false, ret_history, ret_names, err);
 	unlink(path.buf);
 	rmdir(dir.buf);
 	return rc;
@@ -302,7 +308,7 @@ int recording_history(struct recording *r, struct history **ret_history, struct 
 	int rc;
 
 	str_addf(&path, "%s/history", r->path);
-	rc = open_at(r, path.buf, ret_history, ret_names, &ignored);
+	rc = open_at(r, path.buf, true, ret_history, ret_names, &ignored);
 	if (rc)
 		rc = build_kept(r, path.buf, ret_history, ret_names, err);
 	if (is_unwritable(rc))

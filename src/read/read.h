@@ -7,6 +7,7 @@
  */
 #ifndef READ_READ_H
 #define READ_READ_H
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,6 +38,8 @@ struct recording {
 	char *command;			 /* of `-- CMD`, or NULL */
 	int command_pid, command_status; /* 0 / -1 if none */
 	int n_cpus;
+	/* Set by the caller, or NULL: when it becomes true, recording_history gives up, -EINTR. */
+	const volatile sig_atomic_t *stop;
 	/* private to read/ */
 	struct recording_files *files;
 };

@@ -41,6 +41,7 @@ struct walk {
 	struct map socket_by_cookie;		   /* cookie -> index + 1 */
 	struct VEC(struct request_place) requests; /* by id */
 	bool requests_known;
+	int broken; /* the history could not be read: a negative errno */
 };
 
 struct trip {

@@ -41,11 +41,19 @@ static void sane(struct absence *x)
 		x->waking_ns = x->runnable_ns;
 }
 
+/* What cannot be read is no gap: the path that met it is none. */
+static bool found(struct walk *w, int rc)
+{
+	if (rc && rc != -ENOENT)
+		w->broken = rc;
+	return !rc;
+}
+
 bool walk_absence_before(struct walk *w, int thread, int64_t at_ns, struct absence *ret)
 {
 	struct interval iv;
 
-	if (history_before(w->h, track_id(TRACK_SCHED, (uint32_t)thread), at_ns, &iv))
+	if (!found(w, history_before(w->h, track_id(TRACK_SCHED, (uint32_t)thread), at_ns, &iv)))
 		return false;
 	absence_get(&iv, ret);
 	sane(ret);
@@ -56,7 +64,7 @@ bool walk_absence_after(struct walk *w, int thread, int64_t at_ns, struct absenc
 {
 	struct interval iv;
 
-	if (history_after(w->h, track_id(TRACK_SCHED, (uint32_t)thread), at_ns, &iv))
+	if (!found(w, history_after(w->h, track_id(TRACK_SCHED, (uint32_t)thread), at_ns, &iv)))
 		return false;
 	absence_get(&iv, ret);
 	sane(ret);
@@ -67,7 +75,7 @@ bool walk_op_before(struct walk *w, int thread, int64_t at_ns, struct op *ret)
 {
 	struct interval iv;
 
-	if (history_before(w->h, track_id(TRACK_OPS, (uint32_t)thread), at_ns, &iv))
+	if (!found(w, history_before(w->h, track_id(TRACK_OPS, (uint32_t)thread), at_ns, &iv)))
 		return false;
 	op_get(&iv, ret);
 	return true;
@@ -77,7 +85,7 @@ bool walk_op_after(struct walk *w, int thread, int64_t at_ns, struct op *ret)
 {
 	struct interval iv;
 
-	if (history_after(w->h, track_id(TRACK_OPS, (uint32_t)thread), at_ns, &iv))
+	if (!found(w, history_after(w->h, track_id(TRACK_OPS, (uint32_t)thread), at_ns, &iv)))
 		return false;
 	op_get(&iv, ret);
 	return true;
@@ -179,8 +187,9 @@ static void know_requests(struct walk *w)
 	if (w->requests_known)
 		return;
 	w->requests_known = true;
-	history_range(w->h, track_id(TRACK_REQUEST, 0), track_id(TRACK_REQUEST, UINT32_MAX),
-		      INT64_MIN, INT64_MAX, 0, note_request, w);
+	found(w,
+	      history_range(w->h, track_id(TRACK_REQUEST, 0), track_id(TRACK_REQUEST, UINT32_MAX),
+			    INT64_MIN, INT64_MAX, 0, note_request, w));
 }
 
 int walk_find_request(struct walk *w, int64_t id, struct request *ret)
@@ -192,7 +201,7 @@ int walk_find_request(struct walk *w, int64_t id, struct request *ret)
 	if (id < 0 || (size_t)id >= w->requests.n)
 		return -ENOENT;
 	place = &w->requests.at[id];
-	if (!place->track || history_at(w->h, place->track, place->start_ns, &iv))
+	if (!place->track || !found(w, history_at(w->h, place->track, place->start_ns, &iv)))
 		return -ENOENT;
 	request_get(&iv, ret);
 	return 0;
@@ -209,7 +218,7 @@ int walk_each_request(struct walk *w, request_fn *fn, void *arg)
 		if (e)
 			return e;
 	}
-	return 0;
+	return w->broken;
 }
 
 /* ------------------------------------------------------------------ life */
@@ -271,10 +280,14 @@ static struct trip trip_new(struct walk *w, struct arena *a, struct path *p)
 		.w = w, .a = a, .p = p, .cursor_ns = p->end_ns, .steps = w->max_segments * 4};
 }
 
-static void trip_done(struct trip *t)
+static int trip_done(struct trip *t, struct err *err)
 {
+	int broken = t->w->broken;
+
 	assert(t->cursor_ns == t->p->start_ns || t->p->end_ns <= t->p->start_ns);
 	path_reverse(t->p);
+	return broken ? err_set(err, broken, "the history cannot be read: %s", strerror(-broken))
+		      : 0;
 }
 
 int walk_request(struct walk *w, const struct request *r, struct arena *a, struct path *ret,
@@ -304,8 +317,7 @@ int walk_request(struct walk *w, const struct request *r, struct arena *a, struc
 		line_explain(&t, &root);
 	}
 	trip_unknown(&t, &root, r->start_ns, -1);
-	trip_done(&t);
-	return 0;
+	return trip_done(&t, err);
 }
 
 int walk_thread(struct walk *w, int thread, int64_t from_ns, int64_t to_ns, struct arena *a,
@@ -325,6 +337,5 @@ int walk_thread(struct walk *w, int thread, int64_t from_ns, int64_t to_ns, stru
 	t = trip_new(w, a, ret);
 	root = trip_enter(&t, NULL, thread, from_ns, 0);
 	line_explain(&t, &root);
-	trip_done(&t);
-	return 0;
+	return trip_done(&t, err);
 }

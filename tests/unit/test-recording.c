@@ -272,6 +272,82 @@ static void damage_in_the_middle(void **state)
 	}
 }
 
+static void flip_a_bit(const char *path)
+{
+	size_t len;
+	char *text;
+
+	assert_int_equal(io_read_file(path, 1 << 20, &text, &len, NULL), 0);
+	text[len / 3] ^= 0x10;
+	assert_int_equal(io_write_file(path, text, len, 0600, NULL), 0);
+	free(text);
+}
+
+/* The same history without intervals, and with counts of another size. */
+static void shorten_counts(const char *path)
+{
+	static const char *const parts[] = {"names", "source", "damage", "counts"};
+	struct history_writer *w;
+	struct history *h;
+	const void *data;
+	size_t len;
+
+	assert_int_equal(history_open(path, NULL, &h, NULL), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(history_create(path, NULL, &w, NULL), 0);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(history_attachment(h, parts[i], &data, &len), 0);
+		assert_int_equal(history_attach(w, parts[i], data, len - (i == 3), NULL), 0);
+	}
+	assert_int_equal(history_finish(w, NULL), 0);
+	history_close(h);
+}
+
+/* A kept history that is damaged inside, or whose counts are of another size, is built again. */
+static void bad_history(void **state)
+{
+	struct recording *r;
+	struct history *h;
+	struct names *n;
+	char path[128];
+
+	(void)state;
+	write_small(1);
+	snprintf(path, sizeof(path), "%s/history", dir);
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(recording_open(dir, &r, NULL), 0);
+		assert_int_equal(recording_history(r, &h, &n, NULL, 0, NULL), 0);
+		assert_true(history_count(h) > 0);
+		assert_int_equal(history_verify(h, NULL), 0);
+		assert_true(r->n_records > 0);
+		history_close(h);
+		names_free(n);
+		recording_close(r);
+		(round ? shorten_counts : flip_a_bit)(path);
+	}
+}
+
+/* Ctrl-C while it is built: nothing is left. */
+static void interrupted_build(void **state)
+{
+	volatile sig_atomic_t stop = 1;
+	struct err err = {0};
+	struct recording *r;
+	struct history *h;
+	struct names *n;
+	char path[128];
+
+	(void)state;
+	write_small(1);
+	snprintf(path, sizeof(path), "%s/history", dir);
+	assert_int_equal(recording_open(dir, &r, NULL), 0);
+	r->stop = &stop;
+	assert_int_equal(recording_history(r, &h, &n, NULL, 0, &err), -EINTR);
+	assert_string_equal(err.text, "interrupted");
+	assert_int_equal(access(path, F_OK), -1);
+	recording_close(r);
+}
+
 static void expect_refusal(int code, const char *words)
 {
 	struct err err = {0};
@@ -340,8 +416,9 @@ static void read_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(whole),   TEST(cached_history),	   TEST(cut_short), TEST(flipped),
-		TEST(refused), TEST(damage_in_the_middle), TEST(read_only),
+		TEST(whole),	 TEST(cached_history), TEST(cut_short),
+		TEST(flipped),	 TEST(refused),	       TEST(damage_in_the_middle),
+		TEST(read_only), TEST(bad_history),    TEST(interrupted_build),
 	};
 	int rc;
 
