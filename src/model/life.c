@@ -47,6 +47,13 @@ static void set_parent(struct model *m, int thread, uint32_t parent_tid)
 		m->names->threads.at[thread].parent = parent;
 }
 
+static void take_call(struct absence *x, const struct event_thread *e)
+{
+	x->syscall = e->syscall;
+	x->obj_kind = e->obj_kind;
+	x->obj = e->obj;
+}
+
 /* Was there when the recording began; if it has not been seen since, it has slept all the time. */
 static void snapshot(struct model *m, int thread, const struct event_thread *e)
 {
@@ -58,6 +65,7 @@ static void snapshot(struct model *m, int thread, const struct event_thread *e)
 	x = sched_leave(m, thread, m->start_ns);
 	x->before = true;
 	x->state = e->state;
+	take_call(x, e);
 	x->why = e->state == TASK_RUNNABLE  ? WHY_PREEMPTED
 		 : e->state == TASK_UNKNOWN ? WHY_UNKNOWN
 					    : WHY_BLOCKED;
@@ -75,13 +83,6 @@ static void forked(struct model *m, int thread, const struct event *e)
 	x->by = BY_NEW;
 	x->waker = m->names->threads.at[thread].parent;
 	t->newborn = true;
-}
-
-static void take_call(struct absence *x, const struct event_thread *e)
-{
-	x->syscall = e->syscall;
-	x->obj_kind = e->obj_kind;
-	x->obj = e->obj;
 }
 
 /* The end of the recording finds it off its CPU; what it waits for is in the record. */

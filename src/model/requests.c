@@ -25,6 +25,9 @@
  * I2  A request's operations form a chain by prev that ends at its first receive.
  * I3  A request is emitted once: at the next one on its socket, at the close, or at the end.
  *
+ * A thread that answered R and then sleeps in epoll works for nobody: what an event loop asks of
+ * others afterwards, on a timer of its own, is not for R's sake.
+ *
  * Limits: pipelined HTTP requests count as one; streams that carry several requests at once
  * (HTTP/2) are exchanges, not requests; a thread that took work over without a socket operation
  * works for its former request until it has one.
@@ -58,7 +61,7 @@ struct open_request {
 struct sock {
 	struct open_request *open; /* served sockets */
 	int64_t owner;		   /* client sockets: request, NO_INDEX */
-	bool there_before, http, upgraded, closed;
+	bool there_before, used, http, upgraded, closed;
 	int last_status;
 	struct sent sent[SENDS_KEPT];
 	unsigned n_sent;    /* counts up; the newest is at (n_sent - 1) % SENDS_KEPT */
@@ -291,6 +294,9 @@ static void open_request(struct model *m, struct sock *s, struct thread_state *t
 				.parent = NO_INDEX};
 	if (t->op.arrived_ns != NO_TIME)
 		r->r.start_ns = max_ns(t->op.arrived_ns, m->start_ns);
+	/* Its data came before the recording began, or that is likely: nobody saw them come. */
+	r->r.cut_start = t->op.arrived_ns == NO_TIME ? s->there_before && !s->used
+						     : t->op.arrived_ns < m->start_ns;
 	r->chain_thread = NO_INDEX;
 	r->chain_ns = NO_TIME;
 	s->open = r;
@@ -474,6 +480,7 @@ int requests_io(struct model *m, const struct event *e, struct err *err)
 
 	if (socket < 0 || thread <= THREAD_IDLE)
 		return 0;
+	sched_seen(m, e, thread);
 	t = model_thread_state(m, thread);
 	s = sock_at(m, socket);
 	rc = end_op(m, t, e->ts_ns, err);
@@ -481,6 +488,7 @@ int requests_io(struct model *m, const struct event *e, struct err *err)
 		return rc;
 	begin_op(t, e, thread, socket);
 	rc = classify(m, s, t, &e->io, err);
+	s->used = true;
 	if (t->op.dir == OP_SEND)
 		remember_send(m, s, &t->op, &e->io);
 	else if (t->op.dir == OP_RECV)
@@ -521,6 +529,15 @@ int requests_close(struct model *m, const struct event *e, struct err *err)
 		sock_free(m, peer_index);
 	}
 	return rc;
+}
+
+void requests_idle(struct model *m, int thread)
+{
+	struct thread_state *t = model_thread_state(m, thread);
+	const struct open_request *r = request_open(m, t->request);
+
+	if (!r || r->answered)
+		t->request = NO_INDEX;
 }
 
 int requests_thread_ends(struct model *m, int thread, int64_t at_ns, struct err *err)

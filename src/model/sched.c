@@ -14,7 +14,8 @@
  *
  * A run starts at the last switch-in seen on the CPU.  If that was of another thread, or earlier
  * than the leaver's own stamp, something in between was not seen: the run starts at the stamp,
- * and what is before it is a gap (without a stamp, all of it).
+ * and what is before it is a gap (without a stamp, all of it).  Where switches are not seen, as
+ * those of pid 1 on some virtual machines, an operation on a socket shows that its thread runs.
  */
 #include "model/state.h"
 
@@ -27,8 +28,11 @@ static struct cpu_state *cpu_at(struct model *m, int cpu)
 {
 	cpu &= CPU_LIMIT - 1;
 	while (m->cpus.n <= (size_t)cpu)
-		vec_push(&m->cpus,
-			 (struct cpu_state){NO_INDEX, m->start_ns, m->start_ns, m->start_ns});
+		vec_push(&m->cpus, (struct cpu_state){.thread = NO_INDEX,
+						      .since_ns = m->start_ns,
+						      .run_free_ns = m->start_ns,
+						      .loss_free_ns = m->start_ns,
+						      .seen_thread = NO_INDEX});
 	return &m->cpus.at[cpu];
 }
 
@@ -139,7 +143,9 @@ static int end_run(struct model *m, const struct event *e, int thread, struct er
 {
 	const struct event_switch *sw = &e->sw;
 	struct cpu_state *c = cpu_at(m, e->cpu);
-	int64_t since_ns = c->thread == thread ? c->since_ns : NO_TIME;
+	int64_t since_ns = c->thread == thread	      ? c->since_ns
+			   : c->seen_thread == thread ? c->seen_ns
+						      : NO_TIME;
 	struct interval iv;
 	struct run r;
 
@@ -170,7 +176,9 @@ static int came_unseen(struct model *m, const struct event *e, int thread, struc
 {
 	struct thread_state *t = model_thread_state(m, thread);
 	const struct cpu_state *c = cpu_at(m, e->cpu);
-	int64_t came_ns = e->sw.prev_since_ns;
+	int64_t came_ns = e->sw.prev_since_ns != NO_TIME ? e->sw.prev_since_ns
+			  : c->seen_thread == thread	 ? c->seen_ns
+							 : NO_TIME;
 	int64_t known_ns = max_ns(t->absence.start_ns, c->since_ns);
 	bool lost = lost_since(m, t->absence.start_ns);
 	int rc;
@@ -214,6 +222,8 @@ static int leave(struct model *m, const struct event *e, int thread, struct err 
 		m->names->threads.at[thread].end_ns = e->ts_ns;
 		return rc;
 	}
+	if (sw->why == WHY_BLOCKED && sw->obj_kind == OBJ_EPOLL)
+		requests_idle(m, thread);
 	x = sched_leave(m, thread, e->ts_ns);
 	x->why = sw->why;
 	x->state = sw->state;
@@ -332,10 +342,21 @@ int sched_switch(struct model *m, const struct event *e, struct err *err)
 	c = cpu_at(m, e->cpu);
 	c->thread = next;
 	c->since_ns = e->ts_ns;
+	c->seen_thread = NO_INDEX;
 	return rc;
 }
 
 /* ---- the rest ---- */
+
+void sched_seen(struct model *m, const struct event *e, int thread)
+{
+	struct cpu_state *c = cpu_at(m, e->cpu);
+
+	if (c->thread == thread || c->seen_thread == thread)
+		return;
+	c->seen_thread = thread;
+	c->seen_ns = e->ts_ns;
+}
 
 void sched_migrate(struct model *m, const struct event *e)
 {

@@ -44,6 +44,9 @@ struct cpu_state {
 	int thread;	  /* switched in last, NO_INDEX: not known */
 	int64_t since_ns; /* since then */
 	int64_t run_free_ns, loss_free_ns;
+	/* did something here, though another was switched in last */
+	int seen_thread; /* NO_INDEX */
+	int64_t seen_ns; /* the first time */
 };
 
 struct sock;
@@ -101,6 +104,8 @@ static inline int64_t clamp_ns(int64_t x, int64_t lo, int64_t hi)
 
 /* sched.c */
 int sched_switch(struct model *m, const struct event *e, struct err *err);
+/* The thread does something on e's CPU: it runs there. */
+void sched_seen(struct model *m, const struct event *e, int thread);
 void sched_migrate(struct model *m, const struct event *e);
 /* The thread is off its CPU since since_ns; the caller fills in more. */
 struct absence *sched_leave(struct model *m, int thread, int64_t since_ns);
@@ -128,6 +133,8 @@ enum role roles_of(struct model *m, int socket);
 int requests_socket(struct model *m, const struct event *e);
 int requests_io(struct model *m, const struct event *e, struct err *err);
 int requests_close(struct model *m, const struct event *e, struct err *err);
+/* The thread waits for whatever comes. */
+void requests_idle(struct model *m, int thread);
 /* The thread does nothing any more. */
 int requests_thread_ends(struct model *m, int thread, int64_t at_ns, struct err *err);
 int requests_finish(struct model *m, int64_t end_ns, struct err *err);

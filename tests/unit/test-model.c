@@ -289,6 +289,41 @@ static void unknown_prev(void **state)
 }
 
 /*
+ * 100: B came on CPU 0; the switch to A is not seen.  A receives at 160 and 180: it has been
+ * there since 160 at the latest, until it leaves at 200.
+ */
+static void seen_at_work(void **state)
+{
+	struct bench *b = bench_new(50);
+	struct event e = ev_switch(80, 1, A, 0);
+
+	(void)state;
+	bench_feed(b, &e);
+	e = ev_switch(100, 0, 0, B);
+	bench_feed(b, &e);
+	e = ev_io(160, EVENT_RECV, 7, A, 10, 10);
+	bench_feed(b, &e);
+	e = ev_io(180, EVENT_RECV, 7, A, 10, 20);
+	bench_feed(b, &e);
+	e = ev_switch(200, 0, A, 0);
+	bench_feed(b, &e);
+	e = ev_switch(250, 0, 0, B); /* what was seen before is of no use here */
+	bench_feed(b, &e);
+	e = ev_switch(280, 0, A, 0);
+	bench_feed(b, &e);
+	bench_finish(b, 300);
+	bench_check(b);
+	assert_int_equal(run_at(b, 0, 0).start_ns, 160);
+	assert_int_equal(run_at(b, 0, 0).thread, bench_thread(b, A, 150));
+	assert_int_equal(run_at(b, 0, 1).start_ns, 200); /* idle */
+	assert_int_equal(run_at(b, 0, 2).start_ns, 280);
+	assert_int_equal(absence_at(b, A, 0).start_ns, 80);
+	assert_int_equal(absence_at(b, A, 0).end_ns, 160);
+	assert_int_equal(absence_at(b, A, 1).start_ns, 200);
+	bench_free(b);
+}
+
+/*
  * A left at 100000; it comes at 900000 and says it left at 500000.  A run of A is missing: both
  * absences are marked lost.
  */
@@ -517,17 +552,12 @@ static void round_trips(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_halves),
-		cmocka_unit_test(wake_before_switch),
-		cmocka_unit_test(migration),
-		cmocka_unit_test(life_and_reuse),
-		cmocka_unit_test(waker_that_has_gone),
-		cmocka_unit_test(unknown_prev),
-		cmocka_unit_test(halves_that_do_not_fit),
-		cmocka_unit_test(open_ends),
-		cmocka_unit_test(block_slots),
-		cmocka_unit_test(random_events),
-		cmocka_unit_test(round_trips),
+		cmocka_unit_test(two_halves),	       cmocka_unit_test(wake_before_switch),
+		cmocka_unit_test(migration),	       cmocka_unit_test(life_and_reuse),
+		cmocka_unit_test(waker_that_has_gone), cmocka_unit_test(unknown_prev),
+		cmocka_unit_test(seen_at_work),	       cmocka_unit_test(halves_that_do_not_fit),
+		cmocka_unit_test(open_ends),	       cmocka_unit_test(block_slots),
+		cmocka_unit_test(random_events),       cmocka_unit_test(round_trips),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -373,6 +373,68 @@ static void cut_start_and_greeting(void **state)
 	bench_free(b);
 }
 
+/* A's data came before the recording did; those on B were there before anybody looked. */
+static void arrived_before(void **state)
+{
+	struct bench *b = start();
+	struct event e;
+
+	(void)state;
+	sock(b, L, ROLE_LISTEN, 80, 0);
+	sock(b, A, ROLE_UNKNOWN, 80, 5001);
+	sock(b, B, ROLE_UNKNOWN, 80, 5002);
+	e = ev_io(2000, EVENT_RECV, A, SERVER, 50, 50);
+	e.io.arrived_ns = 900;
+	bench_feed(b, &e);
+	send_it(b, 2010, A, SERVER, 50, 50, 200);
+	e = ev_io(2020, EVENT_RECV, B, SERVER, 50, 50);
+	bench_feed(b, &e);
+	send_it(b, 2030, B, SERVER, 50, 50, 200);
+	e = ev_io(2040, EVENT_RECV, B, SERVER, 50, 100);
+	bench_feed(b, &e);
+	send_it(b, 2050, B, SERVER, 50, 100, 200);
+	finish(b, 3000);
+	assert_int_equal(requests(b), 3);
+	assert_true(request(b, 0).cut_start);
+	assert_int_equal(request(b, 0).start_ns, 1000);
+	assert_true(request(b, 1).cut_start);
+	assert_false(request(b, 2).cut_start);
+	bench_free(b);
+}
+
+/* What an event loop asks on a timer of its own, long after an answer, is for nobody's sake; what
+ * it asks for a request that it has yet to answer is that one's. */
+static void timer_of_an_event_loop(void **state)
+{
+	for (int answered = 0; answered < 2; answered++) {
+		struct bench *b = start();
+		struct event e;
+
+		(void)state;
+		sock(b, A, ROLE_SERVED, 80, 5001);
+		sock(b, U, ROLE_CLIENT, 5003, 90);
+		sock(b, U_PEER, ROLE_SERVED, 90, 5003);
+		recv_text(b, 2000, A, SERVER, 50, 50, "GET /a HTTP/1.1");
+		if (answered)
+			send_it(b, 2010, A, SERVER, 50, 50, 200);
+		e = ev_switch(2020, 0, SERVER, 0);
+		e.sw.obj_kind = OBJ_EPOLL;
+		bench_feed(b, &e);
+		e = ev_switch(2030, 0, 0, SERVER);
+		bench_feed(b, &e);
+		send_it(b, 2040, U, SERVER, 50, 50, 0);
+		recv_text(b, 2050, U_PEER, BACKEND, 50, 50, "GET /health HTTP/1.1");
+		send_it(b, 2060, U_PEER, BACKEND, 50, 50, 200);
+		if (!answered)
+			send_it(b, 2070, A, SERVER, 50, 50, 200);
+		finish(b, 3000);
+		assert_int_equal(requests(b), 2);
+		assert_int_equal(request(b, 0).parent, NO_INDEX);
+		assert_int_equal(request(b, 1).parent, answered ? NO_INDEX : request(b, 0).id);
+		bench_free(b);
+	}
+}
+
 /* "100 Continue" is not the answer; 101 makes a stream that stays one request. */
 static void continue_and_upgrade(void **state)
 {
@@ -497,6 +559,8 @@ int main(void)
 		cmocka_unit_test(exchanges_without_text),
 		cmocka_unit_test(end_of_stream),
 		cmocka_unit_test(cut_start_and_greeting),
+		cmocka_unit_test(arrived_before),
+		cmocka_unit_test(timer_of_an_event_loop),
 		cmocka_unit_test(continue_and_upgrade),
 		cmocka_unit_test(streaming),
 		cmocka_unit_test(same_instant),
