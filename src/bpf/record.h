@@ -65,7 +65,8 @@ typedef int64_t s64;
 	N(u32, pad0)
 
 /* A thread's life: snapshot at start, fork, exec, rename, cgroup move, exit; OPEN is the state at
- * the end of the recording (left, waking, runnable as in switch). */
+ * the end of the recording (left, waking, runnable as in switch).  syscall, obj and obj_kind are
+ * those of a snapshot's sleeper, and of OPEN. */
 #define REC_THREAD(N, H, T, B)                                                                     \
 	N(u32, tid)                                                                                \
 	N(u32, pid)                                                                                \

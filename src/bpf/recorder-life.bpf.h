@@ -178,6 +178,21 @@ inlined void put_iter_head(struct rec_head *head, u16 id, u32 bytes)
 	head->size = bytes;
 }
 
+/* What a thread waits in that has been asleep since before the recording: if it never wakes, no
+ * switch will tell. */
+inlined void put_wait(struct rec_thread *r, struct task_struct *p)
+{
+	struct recorder_thread t = {};
+	struct pt_regs *regs = NULL;
+
+	t.syscall = call_of(p, &regs);
+	if (t.syscall >= 0 && regs)
+		wait_object(p, &t, regs);
+	r->syscall = t.syscall;
+	r->obj = t.obj;
+	r->obj_kind = t.obj_kind;
+}
+
 SEC("iter/task")
 int on_each_thread(struct bpf_iter__task *ctx)
 {
@@ -192,6 +207,8 @@ int on_each_thread(struct bpf_iter__task *ctx)
 	r.queue_cpu = task_cpu(p);
 	if (p->on_cpu)
 		r.flags |= REC_THREAD_RUNNING;
+	else if (p->__state)
+		put_wait(&r, p);
 	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
 	return 0;
 }
