@@ -94,8 +94,9 @@ static const struct wording {
 	{STATE_NETWORK, CAUSE_FLIGHT, "waited {time} for data on its way through the network",
 	 "Check the way there: ss -ti shows round-trip times and retransmissions, ip -s link shows "
 	 "drops."},
-	{STATE_NETWORK, CAUSE_REMOTE, "waited {time} for {who}, on another host",
-	 "Look at {name} on that host."},
+	{STATE_NETWORK, CAUSE_REMOTE, "waited {time} for the client, {who}",
+	 "The client sends late or reads its answer slowly: ss -ti shows round-trip times and "
+	 "what waits to be sent."},
 	{STATE_NETWORK, CAUSE_PEER, "waited {time} for {who}, which was not recorded",
 	 "Record the host of {name} at the same time to see why it took so long; ss -ti shows "
 	 "whether the network is to blame."},

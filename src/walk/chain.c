@@ -18,7 +18,8 @@
  *	                                the work over, it is the request's own again
  *
  * Before the first operation the data waited to be read since the request's start.
- * An event loop that sends after serving others (its helper thread had the work meanwhile) is
+ * A part of an answer that an event loop sends later than the one before waited for the client to
+ * read that.  An event loop that sends after serving others (its helper thread had the work meanwhile) is
  * followed through its last wakeup, if that came from a thread or a timer.
  */
 #include <string.h>
@@ -180,6 +181,41 @@ static bool helper_explain(struct trip *t, struct link *l)
 	return true;
 }
 
+/* ------------------------------------------------------------------ a client that reads slowly */
+
+/* Another part of the answer, out of an idle wait that nothing but the client can have ended. */
+static bool waited_for_client(struct trip *t, const struct link *l, struct absence *ret)
+{
+	const struct op *op = &l->op, *prev = &l->prev;
+	struct op first;
+
+	if (!l->has_prev || !op->served || !prev->served || op->dir != OP_SEND ||
+	    prev->dir != OP_SEND || prev->thread != op->thread || prev->socket != op->socket)
+		return false;
+	if (!last_idle(t, l, ret) || has_foreign(t, l, ret->end_ns, op->start_ns))
+		return false;
+	if (ret->by == BY_THREAD)
+		return walk_op_at(t->w, l->r->first_thread, l->r->first_ns, &first) &&
+		       first.sender == ret->waker;
+	return ret->by == BY_NET;
+}
+
+static bool client_explain(struct trip *t, struct link *l)
+{
+	struct absence x;
+	struct frame f;
+	int64_t end_ns;
+
+	if (!waited_for_client(t, l, &x))
+		return false;
+	own_line(t, l, l->op.thread, x.waking_ns);
+	end_ns = own_end(t, l->r, l->op.thread, l->lower_ns, t->cursor_ns);
+	f = waiting_frame(t, l, l->op.thread, end_ns);
+	trip_network(t, &f, end_ns, CAUSE_REMOTE, l->op.socket, x.syscall, true);
+	own_line(t, l, l->op.thread, l->lower_ns);
+	return true;
+}
+
 /* ------------------------------------------------------------------ the chain */
 
 static void link_explain(struct trip *t, struct link *l)
@@ -194,7 +230,8 @@ static void link_explain(struct trip *t, struct link *l)
 	}
 	if (!l->has_prev && l->op.dir != OP_SEND)
 		l->job.arrived_ns = l->lower_ns;
-	else if (l->op.dir == OP_SEND && l->job.own_thread < 0 && helper_explain(t, l))
+	else if (l->op.dir == OP_SEND && l->job.own_thread < 0 &&
+		 (client_explain(t, l) || helper_explain(t, l)))
 		return;
 	own_line(t, l, l->op.thread, l->lower_ns);
 }

@@ -50,7 +50,7 @@ static bool idled(struct walk *w, const struct op *op, bool answered, int64_t at
 	return false;
 }
 
-int64_t line_owner(struct trip *t, int thread, int64_t at_ns)
+int64_t line_owner(struct trip *t, const struct job *job, int thread, int64_t at_ns)
 {
 	struct op last, next;
 	bool has_last = walk_op_before(t->w, thread, at_ns, &last);
@@ -60,7 +60,9 @@ int64_t line_owner(struct trip *t, int thread, int64_t at_ns)
 
 	if (!has_last)
 		return coming;
-	answered = last.served && last.dir == OP_SEND && coming != last.request;
+	/* The job's own answer goes on, or its path would have ended there. */
+	answered = last.served && last.dir == OP_SEND && coming != last.request &&
+		   !(job && job->request == last.request);
 	return answered || idled(t->w, &last, answered, at_ns) ? coming : last.request;
 }
 
@@ -79,7 +81,7 @@ bool line_is_foreign(struct trip *t, const struct frame *f, int64_t owner)
 static void ran(struct trip *t, const struct frame *f, int64_t from_ns, bool certain)
 {
 	while (f->job && t->cursor_ns > from_ns && !trip_spent(t)) {
-		int64_t owner = line_owner(t, f->thread, t->cursor_ns);
+		int64_t owner = line_owner(t, f->job, f->thread, t->cursor_ns);
 		int64_t since_ns = from_ns;
 		struct op op;
 

@@ -8,7 +8,8 @@
  *	a block request             disk, before its submission the submitter's line
  *	a timer                     sleep; disk/throttled if it could not be interrupted
  *	its creation                its maker's line
- *	nothing known               lock/unresolved, child/unresolved, network, unknown
+ *	nothing known               lock/unresolved, the child that ended then, network, unknown
+ *	nothing yet                 by its call: sleep, lock, child, network, else unknown
  *
  * Data come first: who is on the CPU when they arrive is often not who sent them.  A stream
  * socket also wakes a sleeper that then sleeps again in the same call (space became free); those
@@ -27,6 +28,8 @@ static const int64_t near_ns = 100000;	     /* from an arrival to the wake it ca
 static const int64_t clock_ns = 20000;	     /* the same, should the order be reversed */
 static const int64_t blip_ns = 50000;	     /* awake between two sleeps of one call */
 static const int64_t send_ends_ns = 1000000; /* from the wake inside a send to its return */
+static const int64_t exit_ns = 1000000;	     /* from waking the parent to the end; from birth to
+						its record */
 
 static int64_t max64(int64_t a, int64_t b)
 {
@@ -271,7 +274,7 @@ static void by_timer(struct trip *t, const struct frame *f, const struct absence
 		return;
 	}
 	/* A sleep is its own choice: made for another request, this one waited for that one. */
-	owner = f->job ? line_owner(t, f->thread, x->start_ns) : NO_INDEX;
+	owner = f->job ? line_owner(t, f->job, f->thread, x->start_ns) : NO_INDEX;
 	if (line_is_foreign(t, f, owner))
 		trip_backlog(t, f, from_ns, owner, true);
 	else
@@ -299,19 +302,98 @@ static void by_net(struct trip *t, const struct frame *f, const struct absence *
 		trip_network(t, f, from_ns, end_of(t->w, socket), socket, x->syscall, true);
 }
 
+/* The child whose exit, or whose leaving its parent's memory (vfork), ended x: by who was alive.
+ * NO_INDEX: none, or the wait goes on. */
+static int child_of(struct walk *w, const struct absence *x)
+{
+	bool waits_for_exit = x->obj_kind == OBJ_CHILD;
+	int64_t best_ns = NO_TIME;
+	int best = NO_INDEX;
+
+	for (int i = 1; !x->open && i < names_threads(w->names); i++) {
+		const struct thread *child = names_thread(w->names, i);
+		int64_t at_ns = waits_for_exit ? child->end_ns : child->first_ns;
+
+		if (child->tid != child->pid || at_ns == NO_TIME || at_ns <= best_ns ||
+		    child->parent < 0 || !walk_same_process(w, child->parent, x->thread))
+			continue;
+		if (waits_for_exit ? at_ns < x->start_ns || at_ns > x->waking_ns + exit_ns
+				   : at_ns < x->start_ns - exit_ns || at_ns > x->waking_ns)
+			continue;
+		best_ns = at_ns;
+		best = i;
+	}
+	return best;
+}
+
+static void by_child(struct trip *t, const struct frame *f, const struct absence *x,
+		     int64_t from_ns)
+{
+	int thread = child_of(t->w, x);
+	struct frame child;
+
+	if (thread < 0) {
+		trip_emit(t, f, from_ns, STATE_CHILD, CAUSE_UNRESOLVED, NULL, x->syscall, false);
+		return;
+	}
+	child = trip_enter(t, f, thread, from_ns, via_add(f->via, VIA_CHILD));
+	child.certain = false;
+	line_explain(t, &child);
+}
+
+/* What came in between would be seen: it asked, and has no answer yet. */
+static bool has_asked(struct walk *w, const struct absence *x, struct op *ret)
+{
+	return walk_call(w, x->syscall) != CALL_ACCEPT &&
+	       walk_op_before(w, x->thread, x->end_ns, ret) && ret->dir == OP_SEND && !ret->served;
+}
+
+/* It waits to this moment, ready for whatever comes: an answer if it asked for one, else work. */
+static void by_nobody_yet(struct trip *t, const struct frame *f, const struct absence *x,
+			  int64_t from_ns)
+{
+	struct culprit anybody = {.host = t->w->host, .request = -1, .name = "whoever asks next"};
+	struct op asked;
+
+	if (has_asked(t->w, x, &asked))
+		trip_network(t, f, from_ns, CAUSE_PEER, asked.socket, x->syscall, false);
+	else if (f->job)
+		trip_unknown(t, f, from_ns, x->syscall);
+	else
+		trip_emit(t, f, from_ns, STATE_NETWORK, CAUSE_REMOTE, &anybody, x->syscall, false);
+}
+
+/* Poll and select are for anything; epoll and accept are a server's. */
+static bool serves(struct walk *w, const struct absence *x)
+{
+	struct op op;
+
+	return walk_call(w, x->syscall) == CALL_ACCEPT || x->obj_kind == OBJ_EPOLL ||
+	       (walk_call(w, x->syscall) == CALL_POLL &&
+		walk_op_before(w, x->thread, x->end_ns, &op));
+}
+
 /* Nothing is known but what it was doing. */
 static void unresolved(struct trip *t, const struct frame *f, const struct absence *x,
 		       int64_t from_ns)
 {
 	enum call call = walk_call(t->w, x->syscall);
 	struct culprit device = {.kind = CULPRIT_DEVICE, .host = t->w->host, .request = -1};
+	struct culprit limit = {.kind = CULPRIT_TIMER,
+				.host = t->w->host,
+				.request = -1,
+				.name = syscall_name(x->syscall)};
 
-	if (call == CALL_SLEEP)
+	if (call == CALL_SLEEP || (x->open && call == CALL_OTHER && x->state == TASK_IDLE))
 		trip_sleep(t, f, from_ns, false, x->syscall);
 	else if (call == CALL_FUTEX || x->obj_kind == OBJ_FUTEX)
 		trip_emit(t, f, from_ns, STATE_LOCK, CAUSE_UNRESOLVED, NULL, x->syscall, false);
 	else if (call == CALL_CHILD || x->obj_kind == OBJ_CHILD)
-		trip_emit(t, f, from_ns, STATE_CHILD, CAUSE_UNRESOLVED, NULL, x->syscall, false);
+		by_child(t, f, x, from_ns);
+	else if (x->open && serves(t->w, x))
+		by_nobody_yet(t, f, x, from_ns);
+	else if (x->open && call == CALL_POLL)
+		trip_emit(t, f, from_ns, STATE_SLEEP, CAUSE_TIMEOUT, &limit, x->syscall, false);
 	else if (x->obj_kind == OBJ_SOCKET && socket_of(t->w, x->obj) >= 0)
 		trip_network(t, f, from_ns, end_of(t->w, socket_of(t->w, x->obj)),
 			     socket_of(t->w, x->obj), x->syscall, false);

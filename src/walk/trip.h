@@ -116,8 +116,9 @@ bool trip_spent(struct trip *t);
 
 /* ---- line.c: a thread */
 void line_explain(struct trip *t, struct frame *f);
-/* For which request f's thread worked at at_ns, NO_INDEX: none or not known. */
-int64_t line_owner(struct trip *t, int thread, int64_t at_ns);
+/* For which request thread worked at at_ns, as a part of job's path (or NULL); NO_INDEX: none or
+ * not known. */
+int64_t line_owner(struct trip *t, const struct job *job, int thread, int64_t at_ns);
 bool line_is_foreign(struct trip *t, const struct frame *f, int64_t owner);
 
 /* ---- release.c: the blocked part of an absence */

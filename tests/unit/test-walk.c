@@ -743,6 +743,108 @@ static void came_back_unseen(void **state)
 	lab_fini(&l);
 }
 
+/* One thread, asleep all the time in call nr; sent: it asked another service at 5. */
+static void sleeps_on(const char *nr, enum obj_kind kind, bool sent, const char *expected)
+{
+	struct lab l;
+	int web, out;
+
+	lab_init(&l);
+	web = lab_thread(&l, "web", 10, 10, 0);
+	out = lab_socket(&l, 5, ROLE_CLIENT, 5000, 81);
+	lab_begin(&l);
+	if (sent)
+		lab_op(&l, web, 5, LAB_END, SEND(NO_INDEX, out));
+	lab_away(&l, web, 10, LAB_END, LAB_END, LAB_END,
+		 AWAY(.obj_kind = kind, .syscall = syscall_nr(nr), .open = true));
+	lab_end(&l);
+	assert_string_equal(lab_walk_thread(&l, web, 20, 50), expected);
+	lab_fini(&l);
+}
+
+/* Waits that have not ended are told by their calls. */
+static void open_waits(void **state)
+{
+	(void)state;
+	sleeps_on("epoll_wait", OBJ_EPOLL, false,
+		  "20-50 web network/remote = whoever asks next ?\n");
+	sleeps_on("epoll_wait", OBJ_EPOLL, true, "20-50 web network/peer = 10.0.0.2:81 ?\n");
+	sleeps_on("accept4", OBJ_SOCKET, true, "20-50 web network/remote = whoever asks next ?\n");
+	sleeps_on("poll", OBJ_NONE, false, "20-50 web sleep/timeout = poll ?\n");
+	sleeps_on("clock_nanosleep", OBJ_NONE, false, "20-50 web sleep/self = self\n");
+	sleeps_on("futex", OBJ_FUTEX, false, "20-50 web lock/unresolved ?\n");
+	sleeps_on("wait4", OBJ_CHILD, false, "20-50 web child/unresolved ?\n");
+	sleeps_on("read", OBJ_PIPE, false, "20-50 web unknown ?\n");
+}
+
+/* Nobody was seen waking make; who its child was by then is known.
+ *	make   ==10|.. vfork 10-20 ..|==30|...... wait4 30-60 ......|==
+ *	cc         |= born 9 ==== sleeps 40-50 == ends 60            */
+static void child_by_its_end(void **state)
+{
+	struct event end = {.ts_ns = US(60),
+			    .kind = EVENT_THREAD,
+			    .thread = {.tid = 20, .pid = 20, .what = LIFE_EXIT, .birth_ns = US(9)}};
+	struct lab l;
+	int make, cc;
+
+	(void)state;
+	lab_init(&l);
+	make = lab_thread(&l, "make", 10, 10, 0);
+	cc = lab_born(&l, "cc", 20, 20, 0, 9, 10);
+	lab_feed(&l, &end);
+	lab_begin(&l);
+	lab_away(&l, make, 10, 20, 20, 20,
+		 ((struct absence){
+			 .why = WHY_BLOCKED, .state = TASK_DISK, .syscall = syscall_nr("vfork")}));
+	lab_away(&l, make, 30, 60, 60, 60,
+		 AWAY(.obj_kind = OBJ_CHILD, .syscall = syscall_nr("wait4")));
+	lab_away(&l, cc, 40, 50, 50, 50, AWAY(.syscall = syscall_nr("nanosleep"), .by = BY_TIMER));
+	lab_away(&l, cc, 60, LAB_END, LAB_END, LAB_END, (struct absence){.why = WHY_EXITED});
+	lab_end(&l);
+	assert_string_equal(lab_walk_thread(&l, make, 0, 70),
+			    "0-10 make running/self = self\n"
+			    "10-20 cc running/child via child = cc (pid 20) ?\n"
+			    "20-30 make running/self = self\n"
+			    "30-40 cc running/child via child = cc (pid 20) ?\n"
+			    "40-50 cc sleep/self via child = cc (pid 20) ?\n"
+			    "50-60 cc running/child via child = cc (pid 20) ?\n"
+			    "60-70 make running/self = self\n");
+	lab_fini(&l);
+}
+
+/* A large answer to a client that reads slowly; the loop serves another one meanwhile.
+ *	loop  r10 R s15 |poll 16-20| r20 Q s25 |poll 26-40| s41 R                         */
+static void slow_client(void **state)
+{
+	struct lab l;
+	struct request r;
+	int loop, s1, s2;
+
+	(void)state;
+	lab_init(&l);
+	loop = lab_thread(&l, "loop", 10, 10, 0);
+	s1 = lab_socket(&l, 5, ROLE_SERVED, 80, 4000);
+	s2 = lab_socket(&l, 6, ROLE_SERVED, 80, 4001);
+	lab_begin(&l);
+	lab_op(&l, loop, 10, 15, RECV(0, s1, 9, .served = true));
+	lab_op(&l, loop, 15, 20, SEND(0, s1, .served = true, AFTER(loop, 10)));
+	lab_op(&l, loop, 20, 25, RECV(1, s2, 19, .served = true));
+	lab_op(&l, loop, 25, 41, SEND(1, s2, .served = true, AFTER(loop, 20)));
+	lab_op(&l, loop, 41, 100, SEND(0, s1, .served = true, AFTER(loop, 15)));
+	lab_away(&l, loop, 16, 19, 19, 19,
+		 AWAY(.obj_kind = OBJ_EPOLL, .syscall = syscall_nr("epoll_wait"), .by = BY_NET));
+	lab_away(&l, loop, 26, 40, 40, 40,
+		 AWAY(.obj_kind = OBJ_EPOLL, .syscall = syscall_nr("epoll_wait"), .by = BY_NET));
+	r = lab_request(&l, "GET /r", 9, 41, loop, 10, loop, 41, -1);
+	lab_request(&l, "GET /q", 19, 25, loop, 20, loop, 25, -1);
+	lab_end(&l);
+	assert_string_equal(lab_walk_request(&l, &r), "9-16 loop running/self = self\n"
+						      "16-40 loop network/remote = 10.0.0.2:4000\n"
+						      "40-41 loop running/self = self\n");
+	lab_fini(&l);
+}
+
 /* A kernel worker stands in a run queue for the thread that waits for it: own is web's unit.
  *	web     ==10|........ 10-40 ........|
  *	kworker       |20 queue 30|==========40 wakes       mate (web's unit) holds the CPU   */
@@ -930,6 +1032,9 @@ int main(void)
 		cmocka_unit_test(preempted_by_callee),
 		cmocka_unit_test(came_back_unseen),
 		cmocka_unit_test(worker_for_a_victim),
+		cmocka_unit_test(open_waits),
+		cmocka_unit_test(child_by_its_end),
+		cmocka_unit_test(slow_client),
 		cmocka_unit_test(random_histories),
 	};
 
