@@ -243,11 +243,27 @@ static struct part *part_of(struct division *d, enum cause cause, const struct c
 	return &d->part[d->n++];
 }
 
+/* Whose data they are; NO_INDEX: the submitter counts.  Where a host spreads its tasks over another
+ * hierarchy than blkio's, all data seem to be the root's: of a user thread's request that says
+ * nothing.  Nor are the data of the victim's process another's, whatever blkio calls it. */
+static int owner_of(const struct division *d, const struct served *s)
+{
+	const struct names *names = d->b->names;
+	int cgroup = s->owner >= 0 ? names_cgroup_same(names, s->owner) : NO_INDEX;
+	const struct cgroup *c = names_cgroup(names, cgroup);
+	const struct thread *t = names_thread(names, s->thread);
+	const struct thread *victim = names_thread(names, d->victim);
+
+	if (!c || !t || t->kernel || s->thread == THREAD_IDLE)
+		return cgroup;
+	return c->is_system || (victim && victim->pid && victim->pid == t->pid) ? NO_INDEX : cgroup;
+}
+
 /* By who owns the data, if that is known; else by who submitted it. */
 static void charge(struct division *d, const struct served *s, double ns)
 {
 	struct blame *b = d->b;
-	int cgroup = s->owner >= 0 ? names_cgroup_same(b->names, s->owner) : NO_INDEX;
+	int cgroup = owner_of(d, s);
 	struct culprit c;
 	enum cause cause;
 

@@ -183,11 +183,19 @@ static bool served_by_wanted(const struct why_found *f, const struct request *r)
 	       why_thread_matches(filter, f->names, r->last_thread, r->last_ns);
 }
 
+/* A request made by one that was never answered, and so is in no list, is its own. */
+static bool is_entry(const struct why_found *f, const struct request *r)
+{
+	struct request parent;
+
+	return r->parent == NO_INDEX || walk_find_request(f->walk, r->parent, &parent) < 0;
+}
+
 static int take_request(const struct request *r, void *arg)
 {
 	struct why_found *f = arg;
 	const struct why_filter *filter = &f->opt->filter;
-	bool entry = r->parent == NO_INDEX || filter->pid || filter->cgroup;
+	bool entry = filter->pid || filter->cgroup || is_entry(f, r);
 	const char *name;
 
 	if (stopped(f))
@@ -214,6 +222,20 @@ static int take_request(const struct request *r, void *arg)
 	return 0;
 }
 
+/* Was it made for one of ids, be it through others?  Callers are older than what they call. */
+static bool is_inner(const struct why_found *f, const struct candidate *c, const struct map *ids)
+{
+	struct request r = {.id = c->id, .parent = c->parent};
+
+	while (r.parent != NO_INDEX && r.parent < r.id) {
+		if (map_get(ids, (uint64_t)r.parent, NULL))
+			return true;
+		if (walk_find_request(f->walk, r.parent, &r) < 0)
+			return false;
+	}
+	return false;
+}
+
 /* With --pid or --cgroup a request that another server here made counts as well, unless that
  * one is wanted too: then it is a part of it. */
 static void drop_inner(struct why_found *f)
@@ -223,12 +245,9 @@ static void drop_inner(struct why_found *f)
 
 	for (size_t i = 0; i < f->candidates.n; i++)
 		map_put(&ids, (uint64_t)f->candidates.at[i].id, 1);
-	for (size_t i = 0; i < f->candidates.n; i++) {
-		int64_t parent = f->candidates.at[i].parent;
-
-		if (parent == NO_INDEX || !map_get(&ids, (uint64_t)parent, NULL))
+	for (size_t i = 0; i < f->candidates.n; i++)
+		if (!is_inner(f, &f->candidates.at[i], &ids))
 			f->candidates.at[kept++] = f->candidates.at[i];
-	}
 	f->candidates.n = kept;
 	map_fini(&ids);
 }

@@ -221,6 +221,38 @@ static void disk_shares(void **state)
 	lab_fini(&l);
 }
 
+/* blkio knows one cgroup for all, the root, or another than the one that counts: what fio reads is
+ * fio's, and what a thread of web's reads is web's own. */
+static void disk_root_owns_all(void **state)
+{
+	struct lab l;
+	int web, mate, fio, root, other;
+
+	(void)state;
+	lab_init(&l);
+	lab_cgroup(&l, 1, "/web");
+	lab_cgroup(&l, 2, "/fio");
+	lab_cgroup(&l, 3, "/");
+	lab_cgroup(&l, 4, "/other");
+	web = lab_thread(&l, "web", 10, 10, 1);
+	mate = lab_thread(&l, "mate", 11, 10, 1);
+	fio = lab_thread(&l, "fio", 20, 20, 2);
+	lab_thread(&l, "r", 30, 30, 3);
+	lab_thread(&l, "o", 40, 40, 4);
+	root = names_cgroup_of(l.names, names_find(l.names, 30, 0), 0);
+	other = names_cgroup_of(l.names, names_find(l.names, 40, 0), 0);
+	names_set_disk_name(l.names, 8 << 20, "sda");
+	lab_begin(&l);
+	lab_block(&l, 0, 1, web, 10, 10, 40);
+	lab_block_of(&l, 1, 2, fio, 10, 10, 40, root);
+	lab_block_of(&l, 2, 3, mate, 10, 10, 40, other);
+	lab_end(&l);
+	assert_string_equal(disk(&l, web, 1, 10, 40), "30-40 disk/service = sda\n"
+						      "20-30 disk/neighbour = /fio\n"
+						      "10-20 disk/own = web (pid 10)\n");
+	lab_fini(&l);
+}
+
 /* Twenty thousand requests in service at once: the shares still sum up. */
 static void disk_crowd(void **state)
 {
@@ -308,9 +340,13 @@ static void culprits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(classes),    cmocka_unit_test(quota),
-		cmocka_unit_test(migration),  cmocka_unit_test(disk_shares),
-		cmocka_unit_test(disk_crowd), cmocka_unit_test(parallel_disk),
+		cmocka_unit_test(classes),
+		cmocka_unit_test(quota),
+		cmocka_unit_test(migration),
+		cmocka_unit_test(disk_shares),
+		cmocka_unit_test(disk_root_owns_all),
+		cmocka_unit_test(disk_crowd),
+		cmocka_unit_test(parallel_disk),
 		cmocka_unit_test(culprits),
 	};
 

@@ -259,8 +259,10 @@ static inline struct request lab_request(struct lab *l, const char *name, int64_
 	return r;
 }
 
-static inline void lab_block(struct lab *l, int slot, uint64_t id, int thread, int64_t submitted_us,
-			     int64_t issued_us, int64_t completed_us)
+/* owner: the cgroup of the data. */
+static inline void lab_block_of(struct lab *l, int slot, uint64_t id, int thread,
+				int64_t submitted_us, int64_t issued_us, int64_t completed_us,
+				int owner)
 {
 	struct block b = {.start_ns = US(submitted_us),
 			  .end_ns = US(completed_us),
@@ -268,12 +270,18 @@ static inline void lab_block(struct lab *l, int slot, uint64_t id, int thread, i
 			  .id = id,
 			  .issued_ns = US(issued_us),
 			  .thread = thread,
-			  .owner = NO_INDEX,
+			  .owner = owner,
 			  .bytes = 4096};
 	struct interval iv;
 
 	block_put(&b, &iv);
 	lab_add(l, &iv);
+}
+
+static inline void lab_block(struct lab *l, int slot, uint64_t id, int thread, int64_t submitted_us,
+			     int64_t issued_us, int64_t completed_us)
+{
+	lab_block_of(l, slot, id, thread, submitted_us, issued_us, completed_us, NO_INDEX);
 }
 
 static inline void lab_loss(struct lab *l, int64_t start_us, int64_t end_us)
