@@ -16,6 +16,7 @@
  * 2. A share is measured against that same difference.
  * 3. With basis all there is one side, and extra is the mean.
  * 4. The order of findings depends on nothing but the numbers and the names.
+ * 5. Findings that differ in via only rank together, by the sum of their extra times.
  *
  * Cost: one look-up per line of a budget; memory per distinct key, not per request.
  */
@@ -290,16 +291,50 @@ static int class_of(const struct finding *f)
 	return f->group->streaming ? 2 : f->basis_all;
 }
 
+static int by_extra(const void *x, const void *y)
+{
+	const struct finding *a = x, *b = y;
+
+	if (a->extra_ns != b->extra_ns)
+		return a->extra_ns > b->extra_ns ? -1 : 1;
+	return by_names(a, b);
+}
+
+static bool same_family(const struct finding *a, const struct finding *b)
+{
+	return a->state == b->state && a->cause == b->cause &&
+	       culprit_same(&a->culprit, &b->culprit);
+}
+
+/* f: the findings of one group, a few. */
+static void join_families(struct finding *f, size_t n)
+{
+	if (n)
+		qsort(f, n, sizeof(*f), by_extra);
+	for (size_t i = 0; i < n; i++) {
+		size_t first = 0;
+
+		while (!same_family(&f[first], &f[i]))
+			first++;
+		f[i].family = (int)first;
+		f[first].family_ns += f[i].extra_ns;
+	}
+	for (size_t i = 0; i < n; i++)
+		f[i].family_ns = f[f[i].family].family_ns;
+}
+
 static int by_rank(const void *x, const void *y)
 {
 	const struct finding *a = x, *b = y;
-	__int128 ta = (__int128)a->extra_ns * a->count, tb = (__int128)b->extra_ns * b->count;
+	__int128 ta = (__int128)a->family_ns * a->count, tb = (__int128)b->family_ns * b->count;
 
 	if (class_of(a) != class_of(b))
 		return class_of(a) < class_of(b) ? -1 : 1;
 	if (ta != tb)
 		return ta > tb ? -1 : 1;
-	return by_names(a, b);
+	if (a->group != b->group)
+		return by_names(a, b);
+	return a->family != b->family ? a->family - b->family : by_extra(a, b);
 }
 
 /* --- the slowest */
@@ -348,6 +383,8 @@ static void choose_slowest(struct profile *p)
 
 void profile_findings(struct profile *p)
 {
+	size_t first;
+
 	for (size_t i = 0; i < p->groups.n; i++) {
 		const struct tally *t = &p->groups.at[i];
 
@@ -356,8 +393,10 @@ void profile_findings(struct profile *p)
 		if (t->walked[SLOW].ns > 0)
 			p->sorted[t->place].unknown_share =
 				(double)t->walked[SLOW].dark_ns / (double)t->walked[SLOW].ns;
+		first = p->findings.n;
 		for (size_t k = 0; k < t->keys.n; k++)
 			find_in_key(p, t, &t->keys.at[k]);
+		join_families(p->findings.at + first, p->findings.n - first);
 	}
 	if (p->findings.n)
 		qsort(p->findings.at, p->findings.n, sizeof(*p->findings.at), by_rank);

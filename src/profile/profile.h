@@ -60,6 +60,10 @@ struct finding {
 	int64_t count;	    /* slow requests of the group (basis all: its requests) */
 	int64_t certain_ns; /* the part of extra_ns that needed no guess */
 	int64_t mean_slow_ns, mean_typical_ns; /* of this key */
+	/* the findings of a group that differ in via only: their extra times together, by which they
+	 * rank; and which they are */
+	int64_t family_ns;
+	int family;
 	/* where it was largest in one request */
 	int64_t example_ns;	  /* how much of it */
 	int64_t example_start_ns; /* of that request */
@@ -84,7 +88,7 @@ int profile_check(const struct profile *p, struct err *err);
 /* From profile_rank on: by the extra time of all their slow requests, the largest first. */
 int profile_groups(const struct profile *p, const struct profile_group **ret);
 /* Slow-vs-typical ones first, then those with basis all, then streaming groups; each by extra
- * time times count. */
+ * time times count, where one culprit reached in several ways counts with all of them. */
 int profile_finding_list(const struct profile *p, const struct finding **ret);
 /* The slowest requests with path and budget, slowest first; one of the first finding's group is
  * always among them. */

@@ -24,6 +24,7 @@ struct piece {
 	const char *who;
 	int64_t ns;
 	bool guess;
+	enum via_word way;
 };
 
 struct fixture {
@@ -83,6 +84,7 @@ static void walk(struct fixture *f, int64_t id, const struct piece *pieces, int 
 				    .comm = "app",
 				    .state = pieces[i].state,
 				    .cause = pieces[i].cause,
+				    .via = via_add(0, pieces[i].way),
 				    .syscall = i ? 0 : -1,
 				    .culprit = who(&pieces[i]),
 				    .certain = !pieces[i].guess};
@@ -99,11 +101,11 @@ static void walk(struct fixture *f, int64_t id, const struct piece *pieces, int 
 	     sizeof((struct piece[]){__VA_ARGS__}) / sizeof(struct piece))
 #define SELF(ms)                                                                                   \
 	{                                                                                          \
-		STATE_RUNNING, CAUSE_SELF, NULL, (ms)*MS, false                                    \
+		STATE_RUNNING, CAUSE_SELF, NULL, (ms)*MS, false, VIA_END                           \
 	}
 #define BEHIND(cgroup, ms)                                                                         \
 	{                                                                                          \
-		STATE_RUNQUEUE, CAUSE_NEIGHBOUR, cgroup, (ms)*MS, false                            \
+		STATE_RUNQUEUE, CAUSE_NEIGHBOUR, cgroup, (ms)*MS, false, VIA_END                   \
 	}
 
 static const struct finding *finish(struct fixture *f, int want)
@@ -138,7 +140,7 @@ static void test_slow_against_typical(void **state)
 		assert_true(profile_wanted(f.p, i));
 		if (i == 7)
 			WALK(&f, i, SELF(9), BEHIND("/b", 36),
-			     {STATE_DISK, CAUSE_SERVICE, NULL, 5 * MS, true});
+			     {STATE_DISK, CAUSE_SERVICE, NULL, 5 * MS, true, VIA_END});
 		else if (i % 20 == 7)
 			WALK(&f, i, SELF(9), BEHIND("/b", 41));
 		else
@@ -334,6 +336,35 @@ static void test_order(void **state)
 	stop(&f);
 }
 
+/* Behind /b for 6 ms itself and 5 ms while holding a lock, behind /a for 9 ms: /b comes first, its
+ * two ways together. */
+static void test_ways_of_one_culprit(void **state)
+{
+	struct profile_options opt = {.top = 3};
+	const struct finding *x;
+	struct fixture f;
+
+	(void)state;
+	start(&f, &opt);
+	for (int i = 0; i < 40; i++)
+		note(&f, "GET /x", i < 2 ? 22 * MS : 2 * MS);
+	profile_rank(f.p);
+	for (int i = 0; i < 40; i++)
+		if (i < 2)
+			WALK(&f, i, SELF(2), BEHIND("/b", 6), BEHIND("/a", 9),
+			     {STATE_RUNQUEUE, CAUSE_NEIGHBOUR, "/b", 5 * MS, false, VIA_LOCK});
+		else
+			WALK(&f, i, SELF(2));
+	x = finish(&f, 3);
+	assert_string_equal(x[0].culprit.cgroup, "/b");
+	assert_int_equal(x[0].extra_ns, 6 * MS);
+	assert_string_equal(x[1].culprit.cgroup, "/b");
+	assert_int_equal(x[1].extra_ns, 5 * MS);
+	assert_int_equal(via_last(x[1].via), VIA_LOCK);
+	assert_string_equal(x[2].culprit.cgroup, "/a");
+	stop(&f);
+}
+
 /* A group's mean and streams come after what made others slow, however long they take. */
 static void test_classes(void **state)
 {
@@ -426,9 +457,10 @@ static void test_certain_and_unknown(void **state)
 	profile_rank(f.p);
 	for (int i = 2; i < 40; i++)
 		WALK(&f, i, SELF(2));
-	WALK(&f, 0, SELF(2), BEHIND("/b", 10), {STATE_UNKNOWN, CAUSE_NONE, NULL, 10 * MS, true});
-	WALK(&f, 1, SELF(2), {STATE_RUNQUEUE, CAUSE_NEIGHBOUR, "/b", 10 * MS, true},
-	     {STATE_LOST, CAUSE_NONE, NULL, 10 * MS, true});
+	WALK(&f, 0, SELF(2), BEHIND("/b", 10),
+	     {STATE_UNKNOWN, CAUSE_NONE, NULL, 10 * MS, true, VIA_END});
+	WALK(&f, 1, SELF(2), {STATE_RUNQUEUE, CAUSE_NEIGHBOUR, "/b", 10 * MS, true, VIA_END},
+	     {STATE_LOST, CAUSE_NONE, NULL, 10 * MS, true, VIA_END});
 	x = finish(&f, 3);
 	profile_groups(f.p, &g);
 	assert_int_equal(x[0].extra_ns, 10 * MS);
@@ -463,6 +495,7 @@ int main(void)
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_sample),
 		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_ways_of_one_culprit),
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_cut_and_slowest),
 		cmocka_unit_test(test_certain_and_unknown),
