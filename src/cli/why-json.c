@@ -163,6 +163,8 @@ static void put_slowest(struct json *j, const struct why_report *w)
 		json_int(j, "tid", p[i].tid);
 		json_bool(j, "cut", p[i].cut);
 		budget_json(j, "budget", &b[i]);
+		if (p[i].whole_count)
+			json_int(j, "path_segments", p[i].whole_count);
 		path_json(j, "path", &p[i], w->start_ns);
 		json_end(j);
 	}

@@ -241,10 +241,13 @@ static void say_many(const struct path *p, const struct row *r, struct str *ret)
 	struct budget_line top;
 	struct arena scratch;
 	double share;
+	int parts = 0;
 
+	for (int i = r->first; i <= r->last; i++)
+		parts += p->segments[i].merged ? p->segments[i].merged : 1;
 	arena_init(&scratch);
 	top = row_top(&scratch, p, r, &share);
-	str_addf(ret, "%d parts, %.0f %% ", r->last - r->first + 1, 100 * share);
+	str_addf(ret, "%d parts, %.0f %% ", parts, 100 * share);
 	say_key(top.state, top.cause, &top.culprit, ret);
 	arena_fini(&scratch);
 }
@@ -278,7 +281,7 @@ static void put_row(const struct path *p, const struct row *r, FILE *out)
 	fprintf(out, "  %9s %9s  ", at, duration_print(r->end_ns - r->start_ns, ns));
 	put_bar(p, r, out);
 	fputs("  ", out);
-	if (r->last > r->first)
+	if (r->last > r->first || p->segments[r->first].merged)
 		say_many(p, r, &text);
 	else
 		say_segment(p, &p->segments[r->first], &text);

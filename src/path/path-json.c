@@ -105,6 +105,8 @@ static void segment_json(struct json *j, const struct segment *s, int64_t zero_n
 	words_json(j, s->state, s->cause, s->via);
 	syscall_json(j, s->syscall);
 	json_bool(j, "certain", s->certain);
+	if (s->merged)
+		json_int(j, "merged", s->merged);
 	culprit_json(j, "culprit", &s->culprit);
 	shares_json(j, s);
 	alternatives_json(j, s);

@@ -94,6 +94,7 @@ struct segment {
 	const struct segment_alternative *alternatives;
 	int n_alternatives;
 	bool certain; /* no guess was needed (finding.certain_ns sums these) */
+	int merged;   /* path_shorten: how many this one stands for; 0: itself */
 };
 
 struct segment_alternative { /* another thread that could have been the one that released */
@@ -110,6 +111,7 @@ struct path {
 	bool cut;
 	struct segment *segments;
 	int n, cap;
+	int whole_count; /* segments before path_shorten; 0: n */
 };
 
 /* Appends; a segment that continues the last one (all equal, touching) is joined to it.  Segments
@@ -118,6 +120,10 @@ void path_add(struct arena *a, struct path *p, const struct segment *s);
 void path_reverse(struct path *p);
 /* Checks that the segments tile the path and shares sum up.  -EINVAL and the first fault. */
 int path_check(const struct path *p, struct err *err);
+
+/* Leaves at most `most` segments (2 or more): short neighbours become one, which tells of the
+ * largest among them and has shares for all.  A budget is made before.  No change if it fits. */
+void path_shorten(struct arena *a, struct path *p, int most);
 
 struct budget_line {
 	enum state state;

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SEGMENTS_KEPT = 5000 }; /* of a path that is shown: some 5 MB of JSON */
 static const double MIN_SHARE = 0.05, MIN_PRESENCE = 0.25;
 
 /* --- adding a path */
@@ -161,24 +162,34 @@ static void copy_segment(struct profile *p, struct segment *s)
 	s->alternatives = copy_alternatives(p, s);
 }
 
+static void copy_segments(struct profile *p, struct path *path)
+{
+	if (path->n)
+		path->segments = arena_dup(&p->arena, path->segments,
+					   sizeof(*path->segments) * (size_t)path->n);
+	path->cap = path->n;
+	for (int i = 0; i < path->n; i++)
+		copy_segment(p, &path->segments[i]);
+}
+
 static void keep_path(struct profile *p, const struct note *note, const struct path *path)
 {
 	struct kept *k = vec_add(&p->kept);
 	const struct profile_group *g = &p->groups.at[note->group].pub;
+	struct arena scratch;
 
 	k->note = *note;
 	k->streaming = g->streaming;
+	budget_of(&p->arena, path, &k->budget);
+	for (int i = 0; i < k->budget.n; i++)
+		k->budget.lines[i].culprit = copy_culprit(p, &k->budget.lines[i].culprit);
+	arena_init(&scratch);
 	k->path = *path;
 	k->path.name = g->name;
 	k->path.host = profile_text(p, path->host);
-	k->path.segments = NULL;
-	k->path.cap = path->n;
-	if (path->n)
-		k->path.segments = arena_dup(&p->arena, path->segments,
-					     sizeof(*path->segments) * (size_t)path->n);
-	for (int i = 0; i < path->n; i++)
-		copy_segment(p, &k->path.segments[i]);
-	budget_of(&p->arena, &k->path, &k->budget);
+	path_shorten(&scratch, &k->path, SEGMENTS_KEPT);
+	copy_segments(p, &k->path);
+	arena_fini(&scratch);
 }
 
 static bool side_of(const struct tally *t, const struct note *n, enum side *ret)

@@ -90,7 +90,7 @@ int profile_groups(const struct profile *p, const struct profile_group **ret);
 /* Slow-vs-typical ones first, then those with basis all, then streaming groups; each by extra
  * time times count, where one culprit reached in several ways counts with all of them. */
 int profile_finding_list(const struct profile *p, const struct finding **ret);
-/* The slowest requests with path and budget, slowest first; one of the first finding's group is
+/* The slowest requests with path (path_shorten) and budget, slowest first; one of the first finding's group is
  * always among them. */
 int profile_slowest(const struct profile *p, const struct path **ret_paths,
 		    const struct budget **ret_budgets);

@@ -207,12 +207,63 @@ static int teardown(void **state)
 	return 0;
 }
 
+static int64_t sum_of(const struct budget *b)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < b->n; i++)
+		sum += b->lines[i].ns;
+	return sum;
+}
+
+/* 1000 short ones of twenty culprits around a long one: the long one stays as it is, the others
+ * become few, nothing is lost. */
+static void shortens(void **state)
+{
+	static char names[20][8];
+	struct path p = {.start_ns = 0, .end_ns = 3000};
+	struct budget b;
+	struct err err;
+	int longest = 0;
+
+	(void)state;
+	for (int i = 0; i < 1001; i++) {
+		int64_t at = i <= 500 ? 2 * i : 998 + 2 * i;
+		struct segment s = piece(at, i == 500 ? 2000 : at + 2, STATE_RUNQUEUE,
+					 i % 3 ? CAUSE_NEIGHBOUR : CAUSE_OWN);
+
+		snprintf(names[i % 20], sizeof(names[0]), "/%d", i % 20);
+		s.culprit = (struct culprit){
+			.kind = CULPRIT_CGROUP, .cgroup = names[i % 20], .name = names[i % 20]};
+		path_add(&a, &p, &s);
+	}
+	assert_int_equal(p.n, 1001);
+	assert_int_equal(path_check(&p, &err), 0);
+	path_shorten(&a, &p, 1001);
+	assert_int_equal(p.n, 1001);
+	path_shorten(&a, &p, 50);
+	if (path_check(&p, &err))
+		fail_msg("%s", err.text);
+	assert_in_range(p.n, 10, 50);
+	assert_int_equal(p.whole_count, 1001);
+	for (int i = 0; i < p.n; i++)
+		if (!p.segments[i].merged && p.segments[i].end_ns - p.segments[i].start_ns == 1000)
+			longest = i;
+	assert_true(longest > 0);
+	assert_int_equal(p.segments[0].n_shares, 8);
+	assert_string_equal(p.segments[0].shares[7].culprit.name, "others");
+	assert_int_equal(p.segments[0].cause, CAUSE_NEIGHBOUR);
+	budget_of(&a, &p, &b);
+	assert_int_equal(sum_of(&b), 3000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(joins),       cmocka_unit_test(check_finds),
 		cmocka_unit_test(budget_sums), cmocka_unit_test(vias),
 		cmocka_unit_test(words),       cmocka_unit_test(json),
+		cmocka_unit_test(shortens),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
