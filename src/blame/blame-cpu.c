@@ -13,6 +13,8 @@
  * CPU, so the amount is laid where others held it, from the beginning; what does not fit there goes
  * over own time (the clock of the throttling and ours differ by a little).
  *
+ * Interrupts in a holder's run are not the holder's.
+ *
  * Invariants: the pieces tile the part asked for; the quota in the whole wait is x->quota_ns or the
  * whole wait, if that is less.
  * Cost: one range query per CPU stood on; time and memory by the number of switches in the wait.
@@ -23,6 +25,7 @@
 #include "history/history.h"
 
 enum { HELD_MAX = 1 << 18 }; /* switches of one wait that are looked at */
+static const int64_t interrupt_min_ns = 1000;
 
 struct collecting {
 	struct blame *b;
@@ -52,19 +55,30 @@ static void held_add(struct blame *b, int64_t start_ns, int64_t end_ns, int thre
 		vec_push(&b->held, (struct held){start_ns, end_ns, thread});
 }
 
+/* The interrupts' part of [start, end) of a run; known as an amount, put at the end. */
+static int64_t interrupts(const struct run *run, int64_t start_ns, int64_t end_ns)
+{
+	int64_t irq_ns = (int64_t)((__int128)run->irq_ns * (end_ns - start_ns) /
+				   (run->end_ns - run->start_ns));
+
+	return irq_ns < interrupt_min_ns ? 0 : min64(irq_ns, end_ns - start_ns);
+}
+
 static int note_run(const struct interval *iv, void *arg)
 {
 	struct collecting *c = arg;
 	struct run run;
-	int64_t start_ns, end_ns;
+	int64_t start_ns, end_ns, irq_ns;
 
 	run_get(iv, &run);
 	start_ns = max64(run.start_ns, c->at_ns);
 	end_ns = min64(run.end_ns, c->to_ns);
 	if (start_ns >= end_ns)
 		return 0;
+	irq_ns = interrupts(&run, start_ns, end_ns);
 	held_add(c->b, c->at_ns, start_ns, HELD_GAP);
-	held_add(c->b, start_ns, end_ns, run.thread);
+	held_add(c->b, start_ns, end_ns - irq_ns, run.thread);
+	held_add(c->b, end_ns - irq_ns, end_ns, HELD_INTERRUPT);
 	c->at_ns = end_ns;
 	return c->b->held.n > HELD_MAX;
 }
@@ -165,6 +179,9 @@ static void describe(struct blame *b, int victim, const struct absence *x, const
 	} else if (h->thread == HELD_QUOTA) {
 		p->cause = CAUSE_QUOTA;
 		blame_cgroup(b, names_cpu_cgroup_of(b->names, x->thread, h->start_ns), &p->culprit);
+	} else if (h->thread == HELD_INTERRUPT) {
+		p->cause = CAUSE_INTERRUPT;
+		p->culprit = (struct culprit){.host = b->host, .request = -1, .name = "interrupts"};
 	} else if (h->thread == THREAD_IDLE || h->thread == x->thread) {
 		describe_idle(b, p);
 	} else {

@@ -17,7 +17,7 @@ struct held { /* a CPU from start to end */
 	int64_t start_ns, end_ns;
 	int thread; /* HELD_* or an index */
 };
-enum { HELD_GAP = -1, HELD_QUOTA = -2 };
+enum { HELD_GAP = -1, HELD_QUOTA = -2, HELD_INTERRUPT = -3 };
 
 struct served {			  /* a block request on the victim's disk */
 	int64_t start_ns, end_ns; /* issued, completed */

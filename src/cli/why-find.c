@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_THREADS = 256 };
+enum { MAX_THREADS = 256 }; /* say_partial names it */
 
 struct candidate { /* a request, or a thread's time */
 	int64_t id, parent, start_ns, end_ns;
@@ -50,6 +50,7 @@ struct why_found {
 	const struct why_options *opt;
 	struct str partial;
 	char damage[256];
+	bool too_many; /* threads */
 };
 
 void why_found_free(struct why_found *f)
@@ -292,6 +293,10 @@ static void take_thread(struct why_found *f, int thread, const char *name)
 		from_ns = t->first_ns;
 	if (t->end_ns != NO_TIME && t->end_ns < to_ns)
 		to_ns = t->end_ns;
+	if (from_ns < to_ns && f->candidates.n == MAX_THREADS && !f->too_many) {
+		f->too_many = true;
+		say_partial(f, "only the first 256 threads are explained");
+	}
 	if (from_ns < to_ns && f->candidates.n < MAX_THREADS)
 		vec_push(&f->candidates, (struct candidate){.id = (int64_t)f->candidates.n,
 							    .parent = NO_INDEX,

@@ -25,6 +25,7 @@ struct stream {
 	struct rec_packet head;
 	int64_t last_ns;	    /* of the last record given */
 	uint64_t count;		    /* records given */
+	uint64_t next_seq;	    /* the number that the next packet should have */
 	const struct rec_head *now; /* the current record; NULL: at the end */
 	int64_t missing_since_ns;   /* damage was skipped since then, NO_TIME: none */
 	bool has_missing;	    /* the record to give is the loss in `missing` */

@@ -82,6 +82,17 @@ static int read_header(struct recording *r, struct stream *s, struct err *err)
 	return 1;
 }
 
+/* Packets are numbered; where a number is left out, one is missing. */
+static void check_sequence(struct recording *r, struct stream *s)
+{
+	if (s->head.seq != s->next_seq) {
+		damaged(r, s, s->packet_at, "a packet is missing before this one");
+		if (s->missing_since_ns == NO_TIME)
+			s->missing_since_ns = s->last_ns != NO_TIME ? s->last_ns : r->start_ns;
+	}
+	s->next_seq = s->head.seq + 1;
+}
+
 static int next_packet(struct recording *r, struct stream *s, struct err *err)
 {
 	int rc = read_header(r, s, err);
@@ -107,6 +118,7 @@ static int next_packet(struct recording *r, struct stream *s, struct err *err)
 	s->next_at += (off_t)len;
 	s->pos = sizeof(s->head);
 	s->end = s->head.content_bits / 8;
+	check_sequence(r, s);
 	return 1;
 }
 
@@ -223,7 +235,7 @@ int streams_rewind(struct recording *r, struct err *err)
 
 		s->next_at = 0;
 		s->pos = s->end = 0;
-		s->count = 0;
+		s->count = s->next_seq = 0;
 		s->last_ns = s->missing_since_ns = NO_TIME;
 		s->has_missing = false;
 		s->now = NULL;

@@ -221,6 +221,33 @@ static void disk_shares(void **state)
 	lab_fini(&l);
 }
 
+/* A neighbour holds the CPU for 40 us, interrupts a quarter of that. */
+static void interrupted_holder(void **state)
+{
+	struct absence x = {.why = WHY_PREEMPTED, .cpu = 1};
+	struct lab l;
+	int web, hog;
+
+	(void)state;
+	lab_init(&l);
+	lab_cgroup(&l, 1, "/web");
+	lab_cgroup(&l, 2, "/b");
+	web = lab_thread(&l, "web", 10, 10, 1);
+	hog = lab_thread(&l, "hog", 20, 20, 2);
+	lab_begin(&l);
+	lab_away(&l, web, 10, 10, 10, 50, x);
+	lab_run(&l, 1, web, 0, 10);
+	lab_run_irq(&l, 1, hog, 10, 50, 10);
+	lab_run(&l, 1, web, 50, 60);
+	lab_end(&l);
+	assert_string_equal(lab_walk_thread(&l, web, 5, 55),
+			    "5-10 web running/self = self\n"
+			    "10-40 web runqueue/neighbour = /b\n"
+			    "40-50 web runqueue/interrupt = interrupts\n"
+			    "50-55 web running/self = self\n");
+	lab_fini(&l);
+}
+
 /* blkio knows one cgroup for all, the root, or another than the one that counts: what fio reads is
  * fio's, and what a thread of web's reads is web's own. */
 static void disk_root_owns_all(void **state)
@@ -345,6 +372,7 @@ int main(void)
 		cmocka_unit_test(migration),
 		cmocka_unit_test(disk_shares),
 		cmocka_unit_test(disk_root_owns_all),
+		cmocka_unit_test(interrupted_holder),
 		cmocka_unit_test(disk_crowd),
 		cmocka_unit_test(parallel_disk),
 		cmocka_unit_test(culprits),

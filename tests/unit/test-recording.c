@@ -272,6 +272,29 @@ static void damage_in_the_middle(void **state)
 	}
 }
 
+/* The packet in the middle was cut out: what is left is whole, but not all. */
+static void packet_missing(void **state)
+{
+	struct err err = {0};
+	struct seen s = {0};
+	struct hand h;
+
+	(void)state;
+	hand_open(&h, dir);
+	for (u64 ts = 1000; ts < 1003; ts++) {
+		struct rec_switch r = {.prev_tid = 0};
+
+		hand_add(&h, &r, REC_ID_SWITCH, 1, ts);
+		hand_flush(&h, 1);
+		h.seq[1] += ts == 1000;
+	}
+	hand_close(&h, 1000, 2000, 1);
+	assert_int_equal(read_all(&err, &s), -EBADMSG);
+	assert_non_null(strstr(err.text, "a packet is missing before this one"));
+	assert_int_equal(s.n, 4);
+	assert_int_equal(s.lost, 1);
+}
+
 static void flip_a_bit(const char *path)
 {
 	size_t len;
@@ -416,9 +439,11 @@ static void read_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(whole),	 TEST(cached_history), TEST(cut_short),
-		TEST(flipped),	 TEST(refused),	       TEST(damage_in_the_middle),
-		TEST(read_only), TEST(bad_history),    TEST(interrupted_build),
+		TEST(whole),	      TEST(cached_history),
+		TEST(cut_short),      TEST(flipped),
+		TEST(refused),	      TEST(damage_in_the_middle),
+		TEST(read_only),      TEST(bad_history),
+		TEST(packet_missing), TEST(interrupted_build),
 	};
 	int rc;
 
