@@ -29,6 +29,7 @@ typedef __s64 s64;
 #define AF_INET	    2
 #define AF_INET6    10
 #define SOCK_STREAM 1
+#define IPPROTO_TCP 6
 #define MSG_PEEK    0x2
 #define MSG_MORE    0x8000
 
@@ -178,6 +179,8 @@ struct pt_regs {
 #define REGS_SYSCALL(regs) ((s64)(regs)->orig_ax)
 #define REGS_ARG1(regs)	   ((regs)->di)
 #define REGS_ARG2(regs)	   ((regs)->si)
+#define REGS_ARG3(regs)	   ((regs)->dx)
+#define REGS_ARG4(regs)	   ((regs)->r10)
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	u64 regs[31];
@@ -187,6 +190,8 @@ struct pt_regs {
 #define REGS_SYSCALL(r) ((s64)(r)->syscallno)
 #define REGS_ARG1(r)	((r)->orig_x0)
 #define REGS_ARG2(r)	((r)->regs[1])
+#define REGS_ARG3(r)	((r)->regs[2])
+#define REGS_ARG4(r)	((r)->regs[3])
 #else
 #error "which registers hold a system call's number and arguments here?"
 #endif
@@ -221,7 +226,7 @@ struct sock_common {
 	u16 skc_dport;
 	u16 skc_num;
 	unsigned short skc_family;
-	volatile unsigned char skc_state;
+	unsigned char skc_state;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
@@ -236,6 +241,11 @@ struct sock {
 
 struct socket {
 	struct sock *sk;
+};
+
+struct sk_buff {
+	unsigned int len;
+	unsigned char *data;
 };
 
 struct tcp_sock {

@@ -19,7 +19,7 @@
 #ifndef BPF_RECORDER_SCHED_H
 #define BPF_RECORDER_SCHED_H
 
-#include "bpf/recorder-state.bpf.h"
+#include "bpf/recorder-sock.bpf.h"
 
 enum { VEC_HI, VEC_TIMER, VEC_NET_TX, VEC_NET_RX, VEC_BLOCK, VEC_IRQ_POLL, VEC_SCHED, VEC_HRTIMER };
 enum { DONE_RECENT_NS = 100000, MAX_RT_PRIO = 100 };
@@ -73,6 +73,8 @@ inlined u64 file_cookie(struct file *file)
 {
 	struct socket *socket;
 
+	if (cfg_by_calls)
+		return known_cookie(sock_of_file(file));
 	if (!cfg_has_cast) {
 		socket = BPF_CORE_READ(file, private_data);
 		return BPF_CORE_READ(socket, sk, __sk_common.skc_cookie.counter);
@@ -84,13 +86,9 @@ inlined u64 file_cookie(struct file *file)
 /* Files of one f_op are of one kind, and a thread mostly waits on the same kind again. */
 inlined void wait_file(struct task_struct *p, struct recorder_thread *t, u32 fd)
 {
-	struct files_struct *files = p->files;
-	struct file *file = NULL;
+	struct file *file = file_of(p, fd);
 	u64 fop;
 
-	if (!files || fd >= files->fdt->max_fds)
-		return;
-	bpf_probe_read_kernel(&file, sizeof(file), files->fdt->fd + fd);
 	if (!file)
 		return;
 	fop = file_fop(file);
@@ -111,6 +109,9 @@ inlined void wait_object(struct task_struct *p, struct recorder_thread *t, struc
 {
 	switch (call_class(t->syscall) & CALL_ARG) {
 	case CALL_FD:
+	case CALL_FD_FLAGS:
+	case CALL_SENDFILE:
+	case CALL_SPLICE:
 		wait_file(p, t, REGS_ARG1(regs));
 		break;
 	case CALL_FUTEX:
@@ -354,6 +355,13 @@ inlined bool waits_for_io(struct task_struct *p)
 	return p->__state & 0x2 || in_iowait(p);
 }
 
+/* Where arrival on UNIX sockets has no hook: a wake by a sending call is no later than it. */
+inlined void wakes_reader(struct recorder_cpu *cs, s16 call, u64 now)
+{
+	if (!cs->delivered && delivers(call_class(call)))
+		cs->delivered = now;
+}
+
 inlined void put_thread_waker(struct recorder_cpu *cs, struct task_struct *p,
 			      struct recorder_thread *t, u64 now)
 {
@@ -361,6 +369,8 @@ inlined void put_thread_waker(struct recorder_cpu *cs, struct task_struct *p,
 
 	t->waker_syscall = call_of(bpf_get_current_task_btf(), &regs);
 	t->waker_by = REC_BY_THREAD;
+	if (cfg_by_calls)
+		wakes_reader(cs, t->waker_syscall, now);
 	if (cs->done_ns && !cs->done_context && now - cs->done_ns < DONE_RECENT_NS &&
 	    waits_for_io(p)) {
 		t->waker_by = REC_BY_BLOCK;

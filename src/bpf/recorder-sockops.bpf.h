@@ -86,6 +86,12 @@ inlined u64 position(struct sock *sk, struct sock_state *s, bool sending)
 {
 	struct tcp_sock *tcp;
 
+	if (cfg_by_calls) {
+		if (BPF_CORE_READ(sk, sk_protocol) != IPPROTO_TCP)
+			return sending ? s->tx : s->rx;
+		tcp = (void *)sk;
+		return sending ? BPF_CORE_READ(tcp, write_seq) : BPF_CORE_READ(tcp, copied_seq);
+	}
 	if (sk->__sk_common.skc_family != AF_UNIX) {
 		tcp = (void *)bpf_skc_to_tcp_sock(sk);
 		if (tcp)
@@ -109,11 +115,15 @@ inlined u64 position(struct sock *sk, struct sock_state *s, bool sending)
 inlined int emit_request(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s, u64 now,
 			 u64 me, u64 buffer, u32 bytes)
 {
-	u32 len = bytes < TEXT_BYTES ? bytes : TEXT_BYTES;
 	struct rec_request *r = RESERVE(cs, now, REQUEST, request);
+	u32 len = bytes;
 
 	if (!r)
 		return 0;
+	/* The verifier must see the comparison on the register that is passed. */
+	asm volatile("" : "+r"(len));
+	if (len > TEXT_BYTES)
+		len = TEXT_BYTES;
 	__builtin_memset(r->text, 0, sizeof(r->text));
 	PUT_RECV(r, sk, s, me, bytes);
 	bpf_probe_read_user(r->text, len, (void *)buffer);
@@ -146,17 +156,10 @@ inlined u64 request_buffer(struct sock_state *s, int bytes)
 	return is_request(first) ? buffer : 0;
 }
 
-inlined int received(struct sock *sk, int bytes)
+inlined int received(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s, int bytes)
 {
-	struct recorder_cpu *cs = this_cpu();
-	struct sock_state *s;
 	u64 now, me, buffer;
 
-	if (!cs)
-		return 0;
-	s = sock_state(cs, sk);
-	if (!s)
-		return 0;
 	now = bpf_ktime_get_ns();
 	me = bpf_get_current_pid_tgid();
 	introduce(cs, sk, s, now, me);
@@ -176,9 +179,13 @@ inlined int received(struct sock *sk, int bytes)
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_sock_recv, struct sock *sk, int bytes, int flags)
 {
-	if (bytes < 0 || flags & MSG_PEEK || !is_stream(sk))
+	struct recorder_cpu *cs = this_cpu();
+	struct sock_state *s;
+
+	if (!cs || bytes < 0 || flags & MSG_PEEK || !is_stream(sk))
 		return 0;
-	return received(sk, bytes);
+	s = sock_state(cs, sk);
+	return s ? received(cs, sk, s, bytes) : 0;
 }
 
 /* --- send */
@@ -207,18 +214,30 @@ inlined u64 sent_at(struct recorder_cpu *cs)
 	return at ? at : bpf_ktime_get_ns();
 }
 
-inlined int sent(struct recorder_cpu *cs, struct sock *sk, int bytes, int flags)
+/* No hook tells of arrival on a UNIX socket where this one does not either.  What the other end
+ * has read already is no arrival. */
+inlined void arrives_at_peer(struct sock *sk, struct sock_state *s, u64 now, u32 tid)
 {
-	u64 now = sent_at(cs), me;
-	struct sock_state *s;
-	struct rec_send *r;
+	u64 key = (u64)BPF_CORE_READ((struct unix_sock *)sk, peer);
+	struct sock_state *peer = key ? bpf_map_lookup_elem(&by_address, &key) : NULL;
 
-	s = sock_state(cs, sk);
-	if (!s)
-		return 0;
+	if (!peer || peer->arrived || peer->rx >= s->tx)
+		return;
+	peer->arrived = now;
+	peer->arrived_tid = tid;
+}
+
+inlined int sent(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s, u64 now, int bytes,
+		 int flags)
+{
+	struct rec_send *r;
+	u64 me;
+
 	me = bpf_get_current_pid_tgid();
 	introduce(cs, sk, s, now, me);
 	s->tx += bytes;
+	if (cfg_by_calls && BPF_CORE_READ(sk, __sk_common.skc_family) == AF_UNIX)
+		arrives_at_peer(sk, s, now, me);
 	r = RESERVE(cs, now, SEND, send);
 	if (!r)
 		return 0;
@@ -239,11 +258,86 @@ SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_sock_send, struct sock *sk, int bytes, int flags)
 {
 	struct recorder_cpu *cs = this_cpu();
+	struct sock_state *s;
 
 	if (!cs)
 		return 0;
-	if (bytes > 0 && is_stream(sk))
-		return sent(cs, sk, bytes, flags);
+	if (bytes > 0 && is_stream(sk)) {
+		s = sock_state(cs, sk);
+		return s ? sent(cs, sk, s, sent_at(cs), bytes, flags) : 0;
+	}
+	cs->delivered = 0;
+	return 0;
+}
+
+/* --- both, where only the end of a system call tells (cfg_by_calls) */
+
+inlined u32 call_flags(u8 class, struct pt_regs *regs)
+{
+	if (class & CALL_MSG)
+		return REGS_ARG3(regs);
+	return (class & CALL_ARG) == CALL_FD_FLAGS ? REGS_ARG4(regs) : 0;
+}
+
+/* The stream socket of a descriptor, its state in *ret. */
+inlined struct sock *sock_of_fd(struct recorder_cpu *cs, u32 fd, struct sock_state **ret)
+{
+	struct file *file = file_of(bpf_get_current_task_btf(), fd);
+	struct sock *sk;
+
+	if (!file || !is_socket(file))
+		return NULL;
+	sk = sock_of_file(file);
+	if (!sk || !is_stream(sk))
+		return NULL;
+	*ret = address_state(cs, sk);
+	if (!*ret)
+		return NULL;
+	check_inode(cs, *ret, BPF_CORE_READ(file, f_inode, i_ino));
+	return sk;
+}
+
+inlined int call_sent(struct recorder_cpu *cs, struct pt_regs *regs, u8 class, int bytes)
+{
+	u64 now = sent_at(cs);
+	struct sock_state *s = NULL;
+	struct sock *sk;
+
+	sk = sock_of_fd(cs, REGS_ARG1(regs), &s);
+	if (sk && s && (class & CALL_ARG) == CALL_SPLICE)
+		return received(cs, sk, s, bytes);
+	if (!sk && (class & CALL_ARG) == CALL_SPLICE)
+		sk = sock_of_fd(cs, REGS_ARG3(regs), &s);
+	return sk && s ? sent(cs, sk, s, now, bytes, call_flags(class, regs)) : 0;
+}
+
+inlined int call_received(struct recorder_cpu *cs, struct pt_regs *regs, u8 class, int bytes)
+{
+	struct sock_state *s = NULL;
+	struct sock *sk;
+
+	if (call_flags(class, regs) & MSG_PEEK)
+		return 0;
+	sk = sock_of_fd(cs, REGS_ARG1(regs), &s);
+	return sk && s ? received(cs, sk, s, bytes) : 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+	u8 class = call_class(REGS_SYSCALL(regs));
+	bool sends = delivers(class);
+	struct recorder_cpu *cs;
+
+	if (!sends && (class & CALL_SEND || !(class & (CALL_BUF | CALL_IOV | CALL_MSG))))
+		return 0;
+	cs = this_cpu();
+	if (!cs)
+		return 0;
+	if (!sends)
+		return result < 0 ? 0 : call_received(cs, regs, class, result);
+	if (result > 0)
+		return call_sent(cs, regs, class, result);
 	cs->delivered = 0;
 	return 0;
 }
@@ -252,7 +346,7 @@ int BPF_PROG(on_sock_send, struct sock *sk, int bytes, int flags)
 
 /* On loopback the sender's own call brings the data: then the current thread is the sender.  In
  * a real network interrupt it is anybody, so only a thread that is in a sending call counts.
- * Calls with a buffer end at on_sock_send, which takes the instant over. */
+ * The hook at the end of the send takes the instant over. */
 inlined u32 sender(struct recorder_cpu *cs, u64 now)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
@@ -261,13 +355,12 @@ inlined u32 sender(struct recorder_cpu *cs, u64 now)
 
 	if (!(class & CALL_SEND))
 		return 0;
-	if (class & (CALL_BUF | CALL_IOV | CALL_MSG))
+	if (delivers(class))
 		cs->delivered = now;
 	return me->pid;
 }
 
-SEC("tp_btf/sk_data_ready")
-int BPF_PROG(on_data_ready, struct sock *sk)
+inlined int arrives(struct sock *sk)
 {
 	struct recorder_cpu *cs = this_cpu();
 	struct sock_state *s;
@@ -283,6 +376,24 @@ int BPF_PROG(on_data_ready, struct sock *sk)
 	s->arrived = bpf_ktime_get_ns();
 	s->arrived_tid = sender(cs, s->arrived);
 	return 0;
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(on_data_ready, struct sock *sk)
+{
+	return arrives(sk);
+}
+
+enum { TCP_DATA_OFFSET = 12 }; /* of the byte whose upper half is the header's length in words */
+
+/* Where there is no sk_data_ready: each segment of an established connection. */
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(on_tcp_probe, struct sock *sk, struct sk_buff *segment)
+{
+	u8 words = 0;
+
+	bpf_probe_read_kernel(&words, 1, segment->data + TCP_DATA_OFFSET);
+	return segment->len > (words >> 4) * 4u ? arrives(sk) : 0;
 }
 
 /* --- life of a TCP connection */
@@ -340,6 +451,16 @@ int BPF_PROG(on_sock_state, struct sock *sk, int from, int to)
 	return 0;
 }
 
+/* The address will be another socket's. */
+SEC("tp_btf/tcp_destroy_sock")
+int BPF_PROG(on_tcp_destroy, struct sock *sk)
+{
+	u64 key = (u64)sk;
+
+	bpf_map_delete_elem(&by_address, &key);
+	return 0;
+}
+
 /* --- the sockets there were at the start */
 
 SEC("iter/task_file")
@@ -362,8 +483,10 @@ int on_each_socket(struct bpf_iter__task_file *ctx)
 	s = sock_state(cs, sk);
 	if (!s || s->said)
 		return 0;
+	if (cfg_by_calls)
+		s->inode = BPF_CORE_READ(file, f_inode, i_ino);
 	r.head = (struct rec_head){bpf_ktime_get_ns(), REC_ID_SOCKET, 0, sizeof(r)};
-	put_socket(&r, sk, s, task->tgid);
+	put_socket(cs, &r, sk, s, task->tgid);
 	s->said = 1;
 	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
 	return 0;

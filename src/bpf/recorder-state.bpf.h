@@ -20,6 +20,7 @@
 const volatile u8 cfg_call[CALL_SLOTS]; /* see CALL_* */
 const volatile s64 cfg_preempt_offset;	/* of __preempt_count from runqueues, per CPU; 0 unknown */
 const volatile bool cfg_switch_has_state; /* sched_switch's fourth argument is prev_state */
+const volatile bool cfg_by_calls;	  /* sockets are seen where system calls end */
 const volatile bool cfg_has_cast;	  /* the kernel has bpf_rdonly_cast */
 const volatile u32 cfg_version = REC_VERSION;
 
@@ -29,6 +30,9 @@ extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
 /* How interrupts are told: chosen by the loader's self-check, after loading. */
 u32 irq_mode = IRQ_BY_COUNT;
+
+/* f_op of every socket's file, once one was met. */
+u64 socket_fop = 0;
 
 /* When the last program was attached: what began before was not seen, and is no loss. */
 u64 attached_ns = 0;
@@ -178,6 +182,19 @@ inlined u8 call_class(s64 number)
 	/* The compiler knows the bound and would drop the mask; the verifier has lost it. */
 	asm volatile("" : "+r"(i));
 	return cfg_call[i & (CALL_SLOTS - 1)];
+}
+
+/* --- files: an address, whose fields are read with probes */
+
+inlined struct file *file_of(struct task_struct *p, u32 fd)
+{
+	struct files_struct *files = p->files;
+	struct file *file = NULL;
+
+	if (!files || fd >= files->fdt->max_fds)
+		return NULL;
+	bpf_probe_read_kernel(&file, sizeof(file), files->fdt->fd + fd);
+	return file;
 }
 
 /* --- interrupts */

@@ -17,9 +17,12 @@ enum {
 	CALL_CHILD = 3,	 /* wait4: a pid */
 	CALL_CHILD2 = 4, /* waitid: the pid is the second argument */
 	CALL_YIELD = 5,
-	CALL_BUF = 0x10, /* second argument: bytes */
-	CALL_IOV = 0x20, /* second argument: struct iovec[] */
-	CALL_MSG = 0x40, /* second argument: struct msghdr */
+	CALL_SENDFILE = 6, /* the first argument is where the bytes go */
+	CALL_SPLICE = 7,   /* from the first to the third */
+	CALL_FD_FLAGS = 8, /* as CALL_FD; the fourth argument is MSG_* */
+	CALL_BUF = 0x10,   /* second argument: bytes */
+	CALL_IOV = 0x20,   /* second argument: struct iovec[] */
+	CALL_MSG = 0x40,   /* second argument: struct msghdr; third: MSG_* */
 	CALL_SEND = 0x80,
 };
 
@@ -83,6 +86,7 @@ struct recorder_cpu {
 	u64 delivered;	  /* when the current send made data readable, 0: it did not */
 	u64 lost_since, lost_count; /* not yet told by a REC_LOST */
 	u64 last_block;		    /* number of block requests begun here */
+	u64 last_socket;	    /* number of sockets met first here, where we number them */
 	u32 in_tid;		    /* who was switched in last */
 	u32 hard_depth, soft_depth; /* IRQ_BY_COUNT */
 	u8 in_known;

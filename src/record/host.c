@@ -214,6 +214,8 @@ static void put_recorder(struct json *j, const struct host *h)
 		json_null(j, "cpu_pct");
 	json_uint(j, "buffer_bytes", h->buffer_bytes);
 	json_bool(j, "requests_seen", h->requests_seen);
+	if (h->requests_seen)
+		json_str(j, "requests_by", h->by_calls ? "calls" : "sockets");
 	json_end(j);
 }
 

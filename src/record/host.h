@@ -42,7 +42,7 @@ struct host {
 	uint64_t lost, lost_by[REC_LOST_REASONS];
 	uint64_t buffer_bytes;
 	double cpu_pct; /* < 0: not measured */
-	bool requests_seen, complete;
+	bool requests_seen, by_calls, complete;
 };
 
 int64_t now_ns(void);

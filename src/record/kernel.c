@@ -25,6 +25,17 @@ int kernel_btf(struct btf **ret, struct err *err)
 	return 0;
 }
 
+bool kernel_is_without(const char *thing)
+{
+	const char *list = getenv("LONGPOLE_WITHOUT");
+	size_t len = strlen(thing);
+
+	for (; list && *list; list += strcspn(list, ","), list += *list == ',')
+		if (strcspn(list, ",") == len && !strncmp(list, thing, len))
+			return true;
+	return false;
+}
+
 /* typedef void (*btf_trace_NAME)(void *, ...); */
 int kernel_tracepoint_params(const struct btf *btf, const char *name)
 {

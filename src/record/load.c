@@ -20,13 +20,14 @@
 
 #include "bpf/recorder.skel.h"
 
+enum { SOCKETS_BY_ADDRESS = 65536 };
 enum { BUFFER_DEFAULT = 8 << 20, BUFFER_DEFAULT_MIN = 1 << 20, BUFFERS_DEFAULT_MAX = 512 << 20 };
 
 /* In the order of attaching: what only leaves stamps comes before what uses them. */
 static const struct part {
 	const char *program;
 	const char *tracepoint;
-	enum { NEEDED, WANTED, REQUESTS, BLOCKS } need;
+	enum { NEEDED, WANTED, BLOCKS, BY_SOCKETS, BY_CALLS } need; /* loaded.by_calls */
 } parts[] = {
 	{"on_irq", "irq_handler_entry", WANTED},
 	{"on_irq_exit", "irq_handler_exit", WANTED},
@@ -46,10 +47,13 @@ static const struct part {
 	{"on_cgroup_attach", "cgroup_attach_task", WANTED},
 	{"on_cgroup_mkdir", "cgroup_mkdir", WANTED},
 	{"on_cgroup_rmdir", "cgroup_rmdir", WANTED},
-	{"on_data_ready", "sk_data_ready", WANTED},
+	{"on_data_ready", "sk_data_ready", BY_SOCKETS},
+	{"on_tcp_probe", "tcp_probe", BY_CALLS},
+	{"on_tcp_destroy", "tcp_destroy_sock", BY_CALLS},
 	{"on_sock_state", "inet_sock_set_state", WANTED},
-	{"on_sock_recv", "sock_recv_length", REQUESTS},
-	{"on_sock_send", "sock_send_length", REQUESTS},
+	{"on_sock_recv", "sock_recv_length", BY_SOCKETS},
+	{"on_sock_send", "sock_send_length", BY_SOCKETS},
+	{"on_sys_exit", "sys_exit", BY_CALLS},
 	{"on_block_start", "block_io_start", WANTED},
 	{"on_block_insert", "block_rq_insert", WANTED},
 	{"on_block_issue", "block_rq_issue", BLOCKS},
@@ -64,8 +68,10 @@ static struct bpf_program *program(const struct loaded *l, const char *name)
 	return bpf_object__find_program_by_name(l->skel->obj, name);
 }
 
-static bool wanted(const struct part *p, const struct btf *btf)
+static bool wanted(const struct loaded *l, const struct part *p, const struct btf *btf)
 {
+	if (p->need == (l->by_calls ? BY_SOCKETS : BY_CALLS))
+		return false;
 	/* Where the local timer has an interrupt of its own, its hook tells it apart. */
 	if (!strcmp(p->program, "on_hrtimer") && kernel_has_tracepoint(btf, "local_timer_entry"))
 		return false;
@@ -78,15 +84,18 @@ static bool wanted(const struct part *p, const struct btf *btf)
 
 static int choose_programs(struct loaded *l, const struct btf *btf, struct err *err)
 {
+	l->by_calls = kernel_is_without("sock-tracepoints") ||
+		      !kernel_has_tracepoint(btf, "sock_recv_length") ||
+		      !kernel_has_tracepoint(btf, "sock_send_length");
+	l->no_requests = l->by_calls && !kernel_has_tracepoint(btf, "sys_exit");
 	for (int i = 0; i < PARTS; i++) {
 		const struct part *p = &parts[i];
-		bool has = wanted(p, btf);
+		bool has = wanted(l, p, btf);
 		struct bpf_program *prog = program(l, p->program);
 
 		if (!has && p->need == NEEDED)
 			return err_set(err, -ENOTSUP, "this kernel has no tracepoint %s",
 				       p->tracepoint);
-		l->no_requests |= !has && p->need == REQUESTS;
 		l->no_blocks |= !has && p->need == BLOCKS;
 		if (prog)
 			bpf_program__set_autoload(prog, has);
@@ -101,7 +110,11 @@ static void set_knobs(struct loaded *l, const struct btf *btf)
 	l->skel->rodata->cfg_preempt_offset =
 		kernel_percpu_distance(btf, "__preempt_count", "runqueues");
 	l->skel->rodata->cfg_switch_has_state = kernel_tracepoint_params(btf, "sched_switch") >= 4;
+	l->skel->rodata->cfg_by_calls = l->by_calls;
+	if (l->by_calls)
+		bpf_map__set_max_entries(l->skel->maps.by_address, SOCKETS_BY_ADDRESS);
 	l->skel->rodata->cfg_has_cast =
+		!kernel_is_without("cast") &&
 		btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 	bpf_map__set_max_entries(l->skel->maps.rings, (unsigned)l->cpus);
 }
@@ -170,7 +183,8 @@ say(enum libbpf_print_level level, const char *fmt, va_list ap)
 
 static int explain(int rc, struct err *err)
 {
-	if (rc == -EPERM || rc == -EACCES)
+	/* the verifier's no is EACCES as well */
+	if (rc == -EPERM || (rc == -EACCES && geteuid()))
 		return err_set(err, rc,
 			       "not permitted to load BPF programs: run it as root, or with the "
 			       "capabilities bpf, perfmon, sys_resource and dac_read_search");

@@ -25,7 +25,8 @@ struct loaded {
 	struct ring **rings; /* by CPU; NULL where it is offline for good */
 	int cpus;
 	size_t buffer_bytes; /* per CPU, as made */
-	bool no_requests;    /* the socket tracepoints are missing */
+	bool by_calls;	     /* sockets are seen where system calls end: Linux before 6.3 */
+	bool no_requests;    /* not even there */
 	bool no_blocks;
 	int irq_mode;
 };
@@ -65,6 +66,8 @@ int kernel_tracepoint_params(const struct btf *btf, const char *name);
 /* The distance of per-CPU variable a from b; 0 if it cannot be known. */
 int64_t kernel_percpu_distance(const struct btf *btf, const char *a, const char *b);
 bool kernel_has_field(const struct btf *btf, const char *type, const char *field);
+/* Whether the tests want to do without something: $LONGPOLE_WITHOUT, docs/format/recording.md. */
+bool kernel_is_without(const char *thing);
 /* The kernel's BTF, or that of $LONGPOLE_BTF; the caller frees it (btf__free). */
 int kernel_btf(struct btf **ret, struct err *err);
 

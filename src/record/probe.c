@@ -121,16 +121,40 @@ static void probe_tracepoints(struct probe *p, const char *name, int missing_is,
 	add(p, name, WORKS, "", "seen");
 }
 
+static bool sockets_are_hooked(const struct btf *btf)
+{
+	return !kernel_is_without("sock-tracepoints") &&
+	       kernel_has_tracepoint(btf, "sock_recv_length") &&
+	       kernel_has_tracepoint(btf, "sock_send_length");
+}
+
+static void probe_requests(struct probe *p)
+{
+	bool hooked = sockets_are_hooked(p->btf);
+	const char *arrival = hooked ? "sk_data_ready" : "tcp_probe";
+
+	if (hooked)
+		add(p, "requests", WORKS, "", "seen");
+	else if (kernel_has_tracepoint(p->btf, "sys_exit"))
+		add(p, "requests", LIMITED, "Linux 6.3 or newer has hooks on sockets alone",
+		    "seen where system calls end (dearer)");
+	else
+		add(p, "requests", LIMITED, "a newer kernel",
+		    "no tracepoint sys_exit: requests cannot be seen");
+	if (kernel_has_tracepoint(p->btf, arrival))
+		add(p, "arrival of data", WORKS, "", "seen%s", hooked ? "" : " for TCP");
+	else
+		add(p, "arrival of data", LIMITED, "a newer kernel",
+		    "no tracepoint %s: a request begins when it is read, not when it arrives",
+		    arrival);
+}
+
 static void probe_sight(struct probe *p)
 {
 	probe_tracepoints(p, "scheduling", MISSING, "nothing can be recorded",
 			  (const char *const[]){"sched_switch", "sched_waking", "sched_wakeup",
 						"sched_migrate_task", NULL});
-	probe_tracepoints(p, "requests", LIMITED, "requests on sockets cannot be seen",
-			  (const char *const[]){"sock_recv_length", "sock_send_length", NULL});
-	probe_tracepoints(p, "arrival of data", LIMITED,
-			  "a request begins when it is read, not when it arrives",
-			  (const char *const[]){"sk_data_ready", NULL});
+	probe_requests(p);
 	probe_tracepoints(p, "connections", LIMITED, "client and server are told by ports",
 			  (const char *const[]){"inet_sock_set_state", NULL});
 	probe_tracepoints(p, "disk", LIMITED, "block requests cannot be seen",

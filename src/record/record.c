@@ -160,6 +160,8 @@ static void say_limits(const struct session *s)
 	if (l->no_requests)
 		log_warn("this kernel does not show what sockets receive and send: "
 			 "requests cannot be seen");
+	else if (l->by_calls)
+		log_debug("requests are seen where system calls end");
 	if (l->no_blocks)
 		log_warn("this kernel does not show block requests");
 	log_debug("memory: %d CPUs, each %zu KiB of ring and %d KiB of packet", l->cpus,
@@ -182,6 +184,7 @@ static int begin(struct session *s)
 	s->host.command_pid = s->command.pid;
 	s->host.buffer_bytes = s->loaded.buffer_bytes;
 	s->host.requests_seen = !s->loaded.no_requests;
+	s->host.by_calls = s->loaded.by_calls;
 	s->interval_ns = first_interval(s->loaded.buffer_bytes);
 	rc = open_trace(s);
 	if (rc < 0)

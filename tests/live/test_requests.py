@@ -1,14 +1,29 @@
 # SPDX-License-Identifier: MIT
 """Requests are found exactly: as many as the load generators sent, as long as curl says."""
 
+import json
 import re
 import statistics
 import subprocess
 
+import pytest
 import servers
 from lab import SYSTEM_CPU, free_port, need
 
 CURL_LIMIT_S = 200e-6
+
+
+@pytest.fixture(params=["sockets", "calls"])
+def sight(request, monkeypatch):
+    """In both ways of seeing requests: that of kernels before 6.3 is asked for."""
+    if request.param == "calls":
+        monkeypatch.setenv("LONGPOLE_WITHOUT", "sock-tracepoints,cast")
+    return request.param
+
+
+def seen_by(why):
+    host = json.loads((why.recording / "host.json").read_text())
+    return host["recorder"]["requests_by"]
 
 
 def run(lab, *args):
@@ -32,7 +47,7 @@ def total(answer):
     return sum(g["count"] for g in answer["groups"])
 
 
-def test_nginx_keepalive_ab(lab, why):
+def test_nginx_keepalive_ab(lab, why, sight):
     """24 connections on one event loop."""
     _, port = servers.nginx(lab)
     servers.write_text(lab.dir / "www" / "page.txt", 2000)
@@ -40,6 +55,7 @@ def test_nginx_keepalive_ab(lab, why):
         sent = ab(lab, f"http://127.0.0.1:{port}/page.txt", 4000, 24, "-k")
     assert answer.group("GET /page.txt")["count"] == sent
     assert answer.json["lost"]["records"] == 0
+    assert seen_by(answer) == sight
 
 
 def test_nginx_keepalive_wrk(lab, why):
@@ -56,6 +72,7 @@ def test_nginx_keepalive_wrk(lab, why):
     assert answer.group("GET /page.txt")["count"] > 1000
 
 
+@pytest.mark.usefixtures("sight")
 def test_apache_ab(lab, why):
     _, port = servers.apache(lab, workers=10)
     servers.write_text(lab.dir / "www" / "page.txt", 3000)
@@ -65,6 +82,7 @@ def test_apache_ab(lab, why):
     assert answer.group("GET /page.txt")["count"] == sent
 
 
+@pytest.mark.usefixtures("sight")
 def test_thread_per_connection(lab, why):
     """python's http.server: one thread for each connection, one request on each."""
     port = free_port()
@@ -77,6 +95,7 @@ def test_thread_per_connection(lab, why):
     assert answer.group("GET /page.txt")["count"] == sent
 
 
+@pytest.mark.usefixtures("sight")
 def test_names(lab, why):
     """Without the query, and with a star for what differs from one to the next."""
     _, port = servers.service(lab, "service")
@@ -90,6 +109,7 @@ def test_names(lab, why):
     assert "secret" not in (lab.dir / "why.json").read_text()
 
 
+@pytest.mark.usefixtures("sight")
 def test_durations_against_curl(lab, why):
     """The median over 150 requests of 2 ms on one connection; the answer is a single send."""
     _, port = servers.service(lab, "service")
@@ -104,6 +124,7 @@ def test_durations_against_curl(lab, why):
     assert abs(group["p50_ns"] / 1e9 - curl_s) < CURL_LIMIT_S
 
 
+@pytest.mark.usefixtures("sight")
 def test_proxy_requests_are_part_of_their_caller(lab, why):
     """nginx asks a second service for each request: as many again, but none of them ranked."""
     _, backend = servers.service(lab, "backend")
@@ -113,6 +134,21 @@ def test_proxy_requests_are_part_of_their_caller(lab, why):
         sent = ab(lab, f"http://127.0.0.1:{port}/item?cpu=100", 1500, 20, "-k")
     assert answer.group("GET /item")["count"] == sent
     assert total(answer.json) == sent
+
+
+@pytest.mark.usefixtures("sight")
+def test_proxy_over_a_unix_socket(lab, why):
+    """nginx asks a second nginx over a UNIX socket: part of its caller, which waits for it."""
+    path = lab.dir / "inner"
+    http = f"server {{ listen unix:{path}; root {lab.dir / 'www'}; access_log off; }}"
+    _, port = servers.nginx(lab, f"location /inner/ {{ proxy_pass http://unix:{path}:/; }}", http)
+    servers.write_text(lab.dir / "www" / "page.txt", 2000)
+    with why(3) as answer:
+        sent = ab(lab, f"http://127.0.0.1:{port}/inner/page.txt", 600, 8, "-k")
+    group = answer.group("GET /inner/page.txt")
+    assert group["count"] == sent
+    assert total(answer.json) == sent
+    assert group["unknown_share"] < 0.02
 
 
 def test_command_without_requests(lab):
