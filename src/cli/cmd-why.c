@@ -198,7 +198,7 @@ static void say_nothing_matched(const struct why_report *w, const struct why_fil
 	if (f->pattern || f->begin.given || f->end.given)
 		log_info("no request matched; 'longpole why RECORDING' without --request, --begin "
 			 "and --end shows what was served");
-	else if (f->pid || f->cgroup)
+	else if (w->subject == SUBJECT_PROCESS)
 		log_info("%s neither served a request nor was seen at all", w->subject_name);
 	else
 		log_info("no requests were served while recording.  Put load on the service and "

@@ -47,7 +47,8 @@ struct why_found {
 	struct profile *profile;
 	struct arena arena;
 	struct VEC(struct candidate) candidates;
-	const struct why_options *opt;
+	const struct why_options *opt; /* the caller's, or limited */
+	struct why_options limited;    /* as the recording is */
 	struct str partial;
 	char damage[256];
 	bool too_many; /* threads */
@@ -178,7 +179,7 @@ static bool served_by_wanted(const struct why_found *f, const struct request *r)
 {
 	const struct why_filter *filter = &f->opt->filter;
 
-	if (!filter->pid && !filter->cgroup)
+	if (!why_is_limited(filter))
 		return true;
 	return why_thread_matches(filter, f->names, r->first_thread, r->first_ns) ||
 	       why_thread_matches(filter, f->names, r->last_thread, r->last_ns);
@@ -196,7 +197,7 @@ static int take_request(const struct request *r, void *arg)
 {
 	struct why_found *f = arg;
 	const struct why_filter *filter = &f->opt->filter;
-	bool entry = filter->pid || filter->cgroup || is_entry(f, r);
+	bool entry = why_is_limited(filter) || is_entry(f, r);
 	const char *name;
 
 	if (stopped(f))
@@ -339,13 +340,24 @@ static const char *thread_name(struct why_found *f, int thread)
 	return arena_printf(&f->arena, "%s (pid %" PRIu32 ")", *comm ? comm : "?", t->pid);
 }
 
+static const char *limit_name(struct why_found *f)
+{
+	const struct why_filter *filter = &f->opt->filter;
+	const char *cgroup = filter->cgroup_count ? filter->cgroups[0] : filter->cgroup;
+	int64_t pid = filter->pid_count ? filter->pids[0] : filter->pid;
+	bool more = filter->cgroup_count > 1 || (!cgroup && filter->pid_count > 1);
+
+	return cgroup ? arena_printf(&f->arena, "cgroup %s%s", cgroup, more ? " and others" : "")
+		      : arena_printf(&f->arena, "pid %" PRId64 "%s", pid,
+				     more ? " and others" : "");
+}
+
 static void choose_processes(struct why_found *f)
 {
 	const struct why_filter *filter = &f->opt->filter;
 
 	f->why.subject = SUBJECT_PROCESS;
-	f->why.subject_name = filter->cgroup ? arena_printf(&f->arena, "cgroup %s", filter->cgroup)
-					     : arena_printf(&f->arena, "pid %" PRIu32, filter->pid);
+	f->why.subject_name = limit_name(f);
 	for (int i = 1; i < names_threads(f->names); i++) {
 		const struct thread *t = names_thread(f->names, i);
 		int64_t at_ns = t->first_ns > f->why.start_ns ? t->first_ns : f->why.start_ns;
@@ -416,17 +428,33 @@ static int walk_all(struct why_found *f, struct err *err)
 	return rc < 0 ? rc : 0;
 }
 
+/* --pid and --cgroup of `record` count unless this command has its own. */
+static void limit_as_recorded(struct why_found *f)
+{
+	const struct recording *r = f->recording;
+
+	if (why_is_limited(&f->opt->filter))
+		return;
+	f->limited = *f->opt;
+	f->limited.filter.pids = r->report_pids;
+	f->limited.filter.pid_count = r->n_report_pids;
+	f->limited.filter.cgroups = r->report_cgroups;
+	f->limited.filter.cgroup_count = r->n_report_cgroups;
+	f->opt = &f->limited;
+}
+
 static int find(struct why_found *f, const char *recording, struct err *err)
 {
 	int rc = open_recording(f, recording, err);
 
 	if (rc < 0)
 		return rc;
+	limit_as_recorded(f);
 	set_facts(f);
 	rc = choose_requests(f, err);
 	if (rc < 0)
 		return rc;
-	if (!f->candidates.n && (f->opt->filter.pid || f->opt->filter.cgroup))
+	if (!f->candidates.n && why_is_limited(&f->opt->filter))
 		choose_processes(f);
 	else if (!f->candidates.n && !f->opt->filter.pattern && f->why.command_pid > 0)
 		choose_command(f);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which requests were asked for: --request, --cgroup, --pid, --begin, --end.
+ * Which requests were asked for: --request, --cgroup, --pid, --begin, --end; the middle two may
+ * have been said to `record` already.
  */
 #include "base/duration.h"
 #include "base/err.h"
@@ -193,15 +194,43 @@ static bool in_cgroup(const char *wanted, const struct names *names, int cgroup)
 	return c && why_cgroup_matches(wanted, names_str(names, c->path));
 }
 
+static bool is_in(const char *wanted, const struct names *names, int thread, int64_t at_ns)
+{
+	return in_cgroup(wanted, names, names_cgroup_of(names, thread, at_ns)) ||
+	       in_cgroup(wanted, names, names_cpu_cgroup_of(names, thread, at_ns));
+}
+
+static bool is_thread_of(const struct thread *t, int64_t pid)
+{
+	return t->pid == pid || t->tid == pid;
+}
+
+static bool is_of_pids(const struct why_filter *f, const struct thread *t)
+{
+	for (int i = 0; i < f->pid_count; i++)
+		if (is_thread_of(t, f->pids[i]))
+			return true;
+	return false;
+}
+
+bool why_is_limited(const struct why_filter *f)
+{
+	return f->pid || f->cgroup || f->pid_count || f->cgroup_count;
+}
+
 bool why_thread_matches(const struct why_filter *f, const struct names *names, int thread,
 			int64_t at_ns)
 {
 	const struct thread *t = names_thread(names, thread);
 
-	if (!t || (f->pid && t->pid != f->pid && t->tid != f->pid))
+	if (!t || (f->pid && !is_thread_of(t, f->pid)) || (f->pid_count && !is_of_pids(f, t)))
 		return false;
-	return !f->cgroup || in_cgroup(f->cgroup, names, names_cgroup_of(names, thread, at_ns)) ||
-	       in_cgroup(f->cgroup, names, names_cpu_cgroup_of(names, thread, at_ns));
+	if (f->cgroup)
+		return is_in(f->cgroup, names, thread, at_ns);
+	for (int i = 0; i < f->cgroup_count; i++)
+		if (is_in(f->cgroups[i], names, thread, at_ns))
+			return true;
+	return !f->cgroup_count;
 }
 
 bool why_descends(const struct names *names, int thread, uint32_t pid)

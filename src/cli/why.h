@@ -68,7 +68,14 @@ struct why_filter {
 	const char *cgroup;  /* NULL: any; as given */
 	uint32_t pid;	     /* 0: any */
 	struct why_when begin, end;
+	/* what `record` was told, used where neither --cgroup nor --pid is given */
+	char *const *cgroups;
+	const int64_t *pids;
+	int cgroup_count, pid_count;
 };
+
+/* Are only some processes or cgroups wanted? */
+bool why_is_limited(const struct why_filter *f);
 
 bool why_name_matches(const struct why_filter *f, const char *name);
 /* The cgroup itself or one below, with or without /sys/fs/cgroup and the hierarchy in front. */

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "read/files.h"
 
-enum { HOST_MAX_BYTES = 16 << 20, CLOCKS_MAX = 1 << 20 };
+enum { HOST_MAX_BYTES = 16 << 20, CLOCKS_MAX = 1 << 20, REPORT_MAX = 1 << 16 };
 
 static void scoped_cJSON_Delete(cJSON **json)
 {
@@ -116,6 +116,32 @@ static void read_lists(struct recording *r, const cJSON *root)
 	}
 }
 
+static void read_report(struct recording *r, const cJSON *report)
+{
+	const cJSON *pids = cJSON_GetObjectItemCaseSensitive(report, "pids"), *item;
+	const cJSON *cgroups = cJSON_GetObjectItemCaseSensitive(report, "cgroups");
+	int n_pids = cJSON_GetArraySize(pids), n_cgroups = cJSON_GetArraySize(cgroups);
+
+	if (n_pids > REPORT_MAX || n_cgroups > REPORT_MAX)
+		return;
+	r->report_pids = calloc((size_t)n_pids + 1, sizeof(*r->report_pids));
+	r->report_cgroups = calloc((size_t)n_cgroups + 1, sizeof(*r->report_cgroups));
+	if (!r->report_pids || !r->report_cgroups)
+		return;
+	cJSON_ArrayForEach(item, pids)
+	{
+		if (cJSON_IsNumber(item) && item->valuedouble >= 1 && item->valuedouble < 4e9)
+			r->report_pids[r->n_report_pids++] = (int64_t)item->valuedouble;
+	}
+	cJSON_ArrayForEach(item, cgroups)
+	{
+		char *path = cJSON_IsString(item) ? strdup(item->valuestring) : NULL;
+
+		if (path)
+			r->report_cgroups[r->n_report_cgroups++] = path;
+	}
+}
+
 static void read_fields(struct recording *r, const cJSON *root)
 {
 	const cJSON *recorder = cJSON_GetObjectItemCaseSensitive(root, "recorder");
@@ -130,6 +156,7 @@ static void read_fields(struct recording *r, const cJSON *root)
 	r->recorder_cpu_pct = real(recorder, "cpu_pct", -1);
 	read_clocks(r, cJSON_GetObjectItemCaseSensitive(root, "clocks"));
 	read_lost(r, cJSON_GetObjectItemCaseSensitive(root, "lost"));
+	read_report(r, cJSON_GetObjectItemCaseSensitive(root, "report"));
 	read_command(r, cJSON_GetObjectItemCaseSensitive(root, "command"));
 	read_lists(r, root);
 }

@@ -38,6 +38,10 @@ struct recording {
 	char *command;			 /* of `-- CMD`, or NULL */
 	int command_pid, command_status; /* 0 / -1 if none */
 	int n_cpus;
+	/* What `record` was told to limit reports to: none, or only these. */
+	int64_t *report_pids;
+	char **report_cgroups;
+	int n_report_pids, n_report_cgroups;
 	/* Set by the caller, or NULL: when it becomes true, recording_history gives up, -EINTR. */
 	const volatile sig_atomic_t *stop;
 	/* private to read/ */

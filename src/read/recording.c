@@ -66,6 +66,10 @@ void recording_close(struct recording *r)
 	free(r->kernel);
 	free(r->clocks);
 	free(r->command);
+	free(r->report_pids);
+	for (int i = 0; i < r->n_report_cgroups; i++)
+		free(r->report_cgroups[i]);
+	free(r->report_cgroups);
 	free(r);
 }
 

@@ -162,11 +162,29 @@ static void inner_ones(void **state)
 	expect((struct why_filter){.pid = SERVER}, "GET /c");
 }
 
+/* What `record` was limited to counts, until why is told otherwise. */
+static void limited_as_recorded(void **state)
+{
+	char text[300];
+	struct hand h;
+
+	(void)state;
+	snprintf(h.dir, sizeof(h.dir), "%s", dir);
+	snprintf(text, sizeof(text),
+		 "{\"format\":\"longpole.recording/1\",\"start_ns\":\"1000\",\"end_ns\":\"3000\","
+		 "\"complete\":true,\"report\":{\"pids\":[%d,%d,\"x\"],\"cgroups\":[]}}",
+		 PROXY, BACKEND);
+	hand_file(&h, "host.json", text);
+	expect((struct why_filter){0}, "GET /d, GET /b");
+	expect((struct why_filter){.pid = SERVER}, "GET /c");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries),
 		cmocka_unit_test(inner_ones),
+		cmocka_unit_test(limited_as_recorded),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
