@@ -76,12 +76,24 @@ void trip_wakeup(struct trip *t, const struct frame *f, int64_t from_ns, int sys
 	trip_emit(t, f, from_ns, STATE_RUNQUEUE, CAUSE_IDLE, &c, syscall, true);
 }
 
+void trip_anybody(struct trip *t, const struct frame *f, int64_t from_ns, int syscall, bool certain)
+{
+	struct culprit c = {.host = t->w->host, .request = -1, .name = "whoever asks next"};
+
+	trip_emit(t, f, from_ns, STATE_NETWORK, CAUSE_REMOTE, &c, syscall, certain);
+}
+
 void trip_network(struct trip *t, const struct frame *f, int64_t from_ns, enum cause cause,
 		  int socket, int syscall, bool certain)
 {
 	struct culprit c = {.kind = CULPRIT_REMOTE, .host = t->w->host, .request = -1};
+	const struct sockinfo *s = names_socket(t->w->names, socket);
 	char buf[128];
 
+	if (s && s->role == ROLE_LISTEN) {
+		trip_anybody(t, f, from_ns, syscall, certain);
+		return;
+	}
 	c.name = socket < 0 ? ""
 			    : arena_strdup(t->a, names_address(t->w->names, socket, true, buf,
 							       sizeof(buf)));

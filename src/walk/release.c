@@ -4,7 +4,8 @@
  *
  *	released by                 the wait becomes
  *	data it reads next          the sender's line, or its request's chain; network
- *	a thread                    that thread's line, `via` the kind of release
+ *	a thread                    that thread's line, `via` the kind of release; if it is the
+ *	                            client of a socket served here, network
  *	a block request             disk, before its submission the submitter's line
  *	a timer                     sleep; disk/throttled if it could not be interrupted
  *	its creation                its maker's line
@@ -288,10 +289,20 @@ static enum cause end_of(const struct walk *w, int socket)
 	return s && (s->role == ROLE_SERVED || s->role == ROLE_LISTEN) ? CAUSE_REMOTE : CAUSE_PEER;
 }
 
-/* A socket became readable or writable.  On loopback that happens inside the peer's own call. */
+/* Asleep on a socket that it serves, and not woken from inside: it waits for its client, to ask or
+ * to read the answer.  A client is no callee. */
+static bool by_client(const struct walk *w, const struct absence *x)
+{
+	return x->obj_kind == OBJ_SOCKET && x->obj && !walk_is_kernel(w, x->waker) &&
+	       !walk_same_process(w, x->thread, x->waker) &&
+	       end_of(w, socket_of(w, x->obj)) == CAUSE_REMOTE;
+}
+
+/* A socket became readable or writable: the one it sleeps on; one of many, the last that became
+ * readable before.  On loopback that happens inside the peer's own call. */
 static void by_net(struct trip *t, const struct frame *f, const struct absence *x, int64_t from_ns)
 {
-	int socket = socket_of(t->w, x->waker_obj);
+	int socket = socket_of(t->w, x->obj_kind == OBJ_SOCKET && x->obj ? x->obj : x->waker_obj);
 	const struct sockinfo *s = info_of(t->w, socket);
 	struct op op;
 
@@ -299,7 +310,7 @@ static void by_net(struct trip *t, const struct frame *f, const struct absence *
 	    release_sent(t->w, x->waker, x->waking_ns, &op) && op.socket == s->peer)
 		by_thread(t, f, x, from_ns, peer_word(t->w, f->thread, x->waker));
 	else
-		trip_network(t, f, from_ns, end_of(t->w, socket), socket, x->syscall, true);
+		trip_network(t, f, from_ns, end_of(t->w, socket), socket, x->syscall, socket >= 0);
 }
 
 /* The child whose exit, or whose leaving its parent's memory (vfork), ended x: by who was alive.
@@ -352,7 +363,6 @@ static bool has_asked(struct walk *w, const struct absence *x, struct op *ret)
 static void by_nobody_yet(struct trip *t, const struct frame *f, const struct absence *x,
 			  int64_t from_ns)
 {
-	struct culprit anybody = {.host = t->w->host, .request = -1, .name = "whoever asks next"};
 	struct op asked;
 
 	if (has_asked(t->w, x, &asked))
@@ -360,7 +370,7 @@ static void by_nobody_yet(struct trip *t, const struct frame *f, const struct ab
 	else if (f->job)
 		trip_unknown(t, f, from_ns, x->syscall);
 	else
-		trip_emit(t, f, from_ns, STATE_NETWORK, CAUSE_REMOTE, &anybody, x->syscall, false);
+		trip_anybody(t, f, from_ns, x->syscall, false);
 }
 
 /* Poll and select are for anything; epoll and accept are a server's. */
@@ -434,7 +444,10 @@ static bool by_what(struct trip *t, const struct frame *f, const struct absence 
 {
 	switch (x->by) {
 	case BY_THREAD:
-		if (has_waker(f, x))
+		if (has_waker(f, x) && by_client(t->w, x))
+			trip_network(t, f, from_ns, CAUSE_REMOTE, socket_of(t->w, x->obj),
+				     x->syscall, true);
+		else if (has_waker(f, x))
 			by_thread(t, f, x, from_ns, word_of(t->w, x));
 		return has_waker(f, x);
 	case BY_NEW:

@@ -99,6 +99,9 @@ void trip_emit(struct trip *t, const struct frame *f, int64_t from_ns, enum stat
 void trip_unknown(struct trip *t, const struct frame *f, int64_t from_ns, int syscall);
 /* Runnable, nothing in the way: a wakeup on its way. */
 void trip_wakeup(struct trip *t, const struct frame *f, int64_t from_ns, int syscall);
+/* A server waits for its next request, whose sender is not known yet. */
+void trip_anybody(struct trip *t, const struct frame *f, int64_t from_ns, int syscall,
+		  bool certain);
 void trip_network(struct trip *t, const struct frame *f, int64_t from_ns, enum cause cause,
 		  int socket, int syscall, bool certain);
 void trip_sleep(struct trip *t, const struct frame *f, int64_t from_ns, bool timeout, int syscall);

@@ -845,6 +845,38 @@ static void slow_client(void **state)
 	lab_fini(&l);
 }
 
+/* A server that blocks in its sends; the client wakes it by reading, by itself or by its interrupts,
+ * in which another socket was the last to become readable.  So does a client that asks late.   */
+static void blocking_server(void **state)
+{
+	struct lab l;
+	int web, curl;
+
+	(void)state;
+	lab_init(&l);
+	web = lab_thread(&l, "web", 10, 10, 0);
+	curl = lab_thread(&l, "curl", 20, 20, 0);
+	lab_socket(&l, 5, ROLE_SERVED, 80, 4000);
+	lab_socket(&l, 6, ROLE_CLIENT, 4000, 80);
+	lab_socket(&l, 7, ROLE_LISTEN, 80, 0);
+	lab_begin(&l);
+	lab_away(&l, web, 10, 20, 20, 20,
+		 AWAY(.obj_kind = OBJ_SOCKET, .obj = 5, .syscall = syscall_nr("sendto"),
+		      .by = BY_THREAD, .waker = curl));
+	lab_away(&l, web, 20, 30, 30, 30,
+		 AWAY(.obj_kind = OBJ_SOCKET, .obj = 5, .syscall = syscall_nr("sendto"),
+		      .by = BY_NET, .waker_obj = 6));
+	lab_away(&l, web, 40, 50, 50, 50,
+		 AWAY(.obj_kind = OBJ_SOCKET, .obj = 7, .syscall = syscall_nr("accept4"),
+		      .by = BY_THREAD, .waker = curl));
+	lab_end(&l);
+	assert_string_equal(lab_walk_thread(&l, web, 10, 50),
+			    "10-30 web network/remote = 10.0.0.2:4000\n"
+			    "30-40 web running/self = self\n"
+			    "40-50 web network/remote = whoever asks next\n");
+	lab_fini(&l);
+}
+
 /* A kernel worker stands in a run queue for the thread that waits for it: own is web's unit.
  *	web     ==10|........ 10-40 ........|
  *	kworker       |20 queue 30|==========40 wakes       mate (web's unit) holds the CPU   */
@@ -1035,6 +1067,7 @@ int main(void)
 		cmocka_unit_test(open_waits),
 		cmocka_unit_test(child_by_its_end),
 		cmocka_unit_test(slow_client),
+		cmocka_unit_test(blocking_server),
 		cmocka_unit_test(random_histories),
 	};
 
