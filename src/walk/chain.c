@@ -19,7 +19,7 @@
  *
  * Before the first operation the data waited to be read since the request's start.
  * A part of an answer that an event loop sends later than the one before waited for the client to
- * read that.  An event loop that sends after serving others (its helper thread had the work meanwhile) is
+ * read that; a first send to another service, for the connection.  An event loop that sends after serving others (its helper thread had the work meanwhile) is
  * followed through its last wakeup, if that came from a thread or a timer.
  */
 #include <string.h>
@@ -181,37 +181,45 @@ static bool helper_explain(struct trip *t, struct link *l)
 	return true;
 }
 
-/* ------------------------------------------------------------------ a client that reads slowly */
+/* ------------------------------------------------------------------ a send that had to wait */
 
-/* Another part of the answer, out of an idle wait that nothing but the client can have ended. */
-static bool waited_for_client(struct trip *t, const struct link *l, struct absence *ret)
+/* Another part of the answer, after which the client had to read. */
+static bool goes_on(const struct op *op, const struct op *prev)
 {
-	const struct op *op = &l->op, *prev = &l->prev;
+	return op->served && prev->served && prev->dir == OP_SEND && prev->socket == op->socket;
+}
+
+/* Out of an idle wait that nothing but the socket it sends on can have ended: room for more of the
+ * answer; a connection made, or room for more of a question. */
+static bool waited_for_room(struct trip *t, const struct link *l, struct absence *ret)
+{
+	const struct op *op = &l->op;
 	struct op first;
 
-	if (!l->has_prev || !op->served || !prev->served || op->dir != OP_SEND ||
-	    prev->dir != OP_SEND || prev->thread != op->thread || prev->socket != op->socket)
+	if (!l->has_prev || op->dir != OP_SEND || l->prev.thread != op->thread ||
+	    (op->served && !goes_on(op, &l->prev)))
 		return false;
 	if (!last_idle(t, l, ret) || has_foreign(t, l, ret->end_ns, op->start_ns))
 		return false;
 	if (ret->by == BY_THREAD)
-		return walk_op_at(t->w, l->r->first_thread, l->r->first_ns, &first) &&
+		return op->served && walk_op_at(t->w, l->r->first_thread, l->r->first_ns, &first) &&
 		       first.sender == ret->waker;
 	return ret->by == BY_NET;
 }
 
-static bool client_explain(struct trip *t, struct link *l)
+static bool room_explain(struct trip *t, struct link *l)
 {
 	struct absence x;
 	struct frame f;
 	int64_t end_ns;
 
-	if (!waited_for_client(t, l, &x))
+	if (!waited_for_room(t, l, &x))
 		return false;
 	own_line(t, l, l->op.thread, x.waking_ns);
 	end_ns = own_end(t, l->r, l->op.thread, l->lower_ns, t->cursor_ns);
 	f = waiting_frame(t, l, l->op.thread, end_ns);
-	trip_network(t, &f, end_ns, CAUSE_REMOTE, l->op.socket, x.syscall, true);
+	trip_network(t, &f, end_ns, l->op.served ? CAUSE_REMOTE : CAUSE_PEER, l->op.socket,
+		     x.syscall, l->op.served);
 	own_line(t, l, l->op.thread, l->lower_ns);
 	return true;
 }
@@ -231,7 +239,7 @@ static void link_explain(struct trip *t, struct link *l)
 	if (!l->has_prev && l->op.dir != OP_SEND)
 		l->job.arrived_ns = l->lower_ns;
 	else if (l->op.dir == OP_SEND && l->job.own_thread < 0 &&
-		 (client_explain(t, l) || helper_explain(t, l)))
+		 (room_explain(t, l) || helper_explain(t, l)))
 		return;
 	own_line(t, l, l->op.thread, l->lower_ns);
 }

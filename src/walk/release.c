@@ -194,7 +194,7 @@ static enum via_word word_of(struct walk *w, const struct absence *x)
 		return VIA_LOCK;
 	if (call == CALL_CHILD || x->obj_kind == OBJ_CHILD)
 		return VIA_CHILD;
-	if (x->obj_kind == OBJ_SOCKET)
+	if (x->obj_kind == OBJ_SOCKET && walk_call(w, x->waker_syscall) != CALL_KILL)
 		return peer_word(w, x->thread, x->waker);
 	/* Whatever it is woken by, it waits for what it started: a program's output. */
 	if (!walk_is_kernel(w, x->waker) && descends(w, x->waker, x->thread))
@@ -295,6 +295,7 @@ static bool by_client(const struct walk *w, const struct absence *x)
 {
 	return x->obj_kind == OBJ_SOCKET && x->obj && !walk_is_kernel(w, x->waker) &&
 	       !walk_same_process(w, x->thread, x->waker) &&
+	       walk_call(w, x->waker_syscall) != CALL_KILL &&
 	       end_of(w, socket_of(w, x->obj)) == CAUSE_REMOTE;
 }
 

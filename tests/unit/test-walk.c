@@ -845,6 +845,44 @@ static void slow_client(void **state)
 	lab_fini(&l);
 }
 
+/* The same while the loop connects to another service, which is not recorded.
+ *	loop  r10 R |poll 13-20| r20 Q s25 |poll 26-40| s41 asks, r50 answer, s51 R       */
+static void slow_connection(void **state)
+{
+	struct lab l;
+	struct request r;
+	int loop, s1, s2, out;
+
+	(void)state;
+	lab_init(&l);
+	loop = lab_thread(&l, "loop", 10, 10, 0);
+	s1 = lab_socket(&l, 5, ROLE_SERVED, 80, 4000);
+	s2 = lab_socket(&l, 6, ROLE_SERVED, 80, 4001);
+	out = lab_socket(&l, 7, ROLE_CLIENT, 5000, 90);
+	lab_begin(&l);
+	lab_op(&l, loop, 10, 20, RECV(0, s1, 9, .served = true));
+	lab_op(&l, loop, 20, 25, RECV(1, s2, 19, .served = true));
+	lab_op(&l, loop, 25, 41, SEND(1, s2, .served = true, AFTER(loop, 20)));
+	lab_op(&l, loop, 41, 50, SEND(0, out, AFTER(loop, 10)));
+	lab_op(&l, loop, 50, 51, RECV(0, out, 49, AFTER(loop, 41)));
+	lab_op(&l, loop, 51, 100, SEND(0, s1, .served = true, AFTER(loop, 50)));
+	lab_away(&l, loop, 13, 19, 19, 19,
+		 AWAY(.obj_kind = OBJ_EPOLL, .syscall = syscall_nr("epoll_wait"), .by = BY_NET));
+	lab_away(&l, loop, 26, 40, 40, 40,
+		 AWAY(.obj_kind = OBJ_EPOLL, .syscall = syscall_nr("epoll_wait"), .by = BY_NET));
+	lab_away(&l, loop, 42, 49, 49, 49,
+		 AWAY(.obj_kind = OBJ_EPOLL, .syscall = syscall_nr("epoll_wait"), .by = BY_NET));
+	r = lab_request(&l, "GET /r", 9, 51, loop, 10, loop, 51, -1);
+	lab_request(&l, "GET /q", 19, 25, loop, 20, loop, 25, -1);
+	lab_end(&l);
+	assert_string_equal(lab_walk_request(&l, &r), "9-13 loop running/self = self\n"
+						      "13-40 loop network/peer = 10.0.0.2:90 ?\n"
+						      "40-42 loop running/self = self\n"
+						      "42-49 loop network/peer = 10.0.0.2:90\n"
+						      "49-51 loop running/self = self\n");
+	lab_fini(&l);
+}
+
 /* A server that blocks in its sends; the client wakes it by reading, by itself or by its interrupts,
  * in which another socket was the last to become readable.  So does a client that asks late.   */
 static void blocking_server(void **state)
@@ -1067,6 +1105,7 @@ int main(void)
 		cmocka_unit_test(open_waits),
 		cmocka_unit_test(child_by_its_end),
 		cmocka_unit_test(slow_client),
+		cmocka_unit_test(slow_connection),
 		cmocka_unit_test(blocking_server),
 		cmocka_unit_test(random_histories),
 	};
