@@ -196,6 +196,11 @@ struct pt_regs {
 #error "which registers hold a system call's number and arguments here?"
 #endif
 
+/* What the hypervisor writes for each CPU (KVM). */
+struct kvm_steal_time {
+	u64 steal; /* ns since it started, in which it had to wait for a real one */
+};
+
 /* --- sockets */
 
 struct ns_common {

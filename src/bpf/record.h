@@ -172,6 +172,13 @@ typedef int64_t s64;
 	N(u32, reason) /* enum rec_lost_reason */                                                  \
 	N(u32, pad0)
 
+/* The hypervisor took time from this CPU since the switch before: told just before the switch that
+ * ends that run, and only if there was any. */
+#define REC_STEAL(N, H, T, B)                                                                      \
+	N(u32, tid) /* who ran */                                                                  \
+	N(u32, pid)                                                                                \
+	N(u64, ns)
+
 /* K(id, NAME, name) */
 #define REC_KINDS(K)                                                                               \
 	K(1, SWITCH, switch)                                                                       \
@@ -184,7 +191,8 @@ typedef int64_t s64;
 	K(8, SEND, send)                                                                           \
 	K(9, CLOSE, close)                                                                         \
 	K(10, BLOCK, block)                                                                        \
-	K(11, LOST, lost)
+	K(11, LOST, lost)                                                                          \
+	K(12, STEAL, steal)
 
 struct rec_head {
 	u64 ts;
@@ -205,7 +213,7 @@ struct rec_head {
 REC_KINDS(REC_STRUCT)
 
 #define REC_ID(id, NAME, name) REC_ID_##NAME = id,
-enum rec_id { REC_KINDS(REC_ID) REC_ID_MAX = 11 };
+enum rec_id { REC_KINDS(REC_ID) REC_ID_MAX = 12 };
 enum { REC_MAX_BYTES = 512 };
 
 /* Every packet of a CTF stream begins so: trace.packet.header, then stream.packet.context.  The

@@ -294,6 +294,31 @@ inlined void idle_leaves(struct recorder_thread *t)
 	t->syscall = -1;
 }
 
+/* Seldom: a record of its own costs the others nothing. */
+static __noinline int emit_steal(struct recorder_cpu *cs, u64 now, u64 who, u64 ns)
+{
+	struct rec_steal *r = RESERVE(cs, now, STEAL, steal);
+
+	if (!r)
+		return 0;
+	r->tid = who;
+	r->pid = who >> 32;
+	r->ns = ns;
+	submit(r);
+	return 0;
+}
+
+inlined void note_steal(struct recorder_cpu *cs, struct task_struct *prev, u64 now)
+{
+	u64 total = stolen(cs), before = cs->stolen_ns;
+
+	if (total == before)
+		return;
+	cs->stolen_ns = total;
+	if (cs->in_known && total > before)
+		emit_steal(cs, now, (u64)prev->tgid << 32 | (u32)prev->pid, total - before);
+}
+
 inlined int handle_switch(struct task_struct *prev, struct task_struct *next, u64 state)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -309,6 +334,8 @@ inlined int handle_switch(struct task_struct *prev, struct task_struct *next, u6
 		idle_leaves(&cs->idle);
 	if (next->pid)
 		came = thread_state(cs, next);
+	if (cfg_steal_offset)
+		note_steal(cs, prev, now);
 	r = RESERVE(cs, now, SWITCH, switch);
 	if (r) {
 		put_prev(cs, r, prev, left ? left : &cs->idle);

@@ -19,6 +19,7 @@
 
 const volatile u8 cfg_call[CALL_SLOTS]; /* see CALL_* */
 const volatile s64 cfg_preempt_offset;	/* of __preempt_count from runqueues, per CPU; 0 unknown */
+const volatile s64 cfg_steal_offset;	/* of the hypervisor's steal_time; 0: there is none */
 const volatile bool cfg_switch_has_state; /* sched_switch's fourth argument is prev_state */
 const volatile bool cfg_by_calls;	  /* sockets are seen where system calls end */
 const volatile bool cfg_has_cast;	  /* the kernel has bpf_rdonly_cast */
@@ -197,11 +198,9 @@ inlined struct file *file_of(struct task_struct *p, u32 fd)
 	return file;
 }
 
-/* --- interrupts */
+/* --- this CPU's variables, which have no symbol that a program may use */
 
-enum { IN_HARD = 1, IN_SOFT = 2 };
-
-inlined void find_preempt_count(struct recorder_cpu *cs)
+inlined void find_queue(struct recorder_cpu *cs)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct cfs_rq *queue = me->se.cfs_rq;
@@ -210,8 +209,30 @@ inlined void find_preempt_count(struct recorder_cpu *cs)
 	/* The address leaves the verifier's sight as a number: it is read with a probe. */
 	bpf_probe_read_kernel(&addr, sizeof(addr), &queue->rq);
 	if (addr && queue->rq->cpu == bpf_get_smp_processor_id())
-		cs->preempt_addr = addr + cfg_preempt_offset;
+		cs->queue_addr = addr;
 }
+
+inlined u64 percpu_address(struct recorder_cpu *cs, s64 offset)
+{
+	if (!cs->queue_addr)
+		find_queue(cs);
+	return cs->queue_addr ? cs->queue_addr + offset : 0;
+}
+
+/* What the hypervisor has taken from this CPU since it started. */
+inlined u64 stolen(struct recorder_cpu *cs)
+{
+	u64 at = percpu_address(cs, cfg_steal_offset), ns = 0;
+
+	if (cfg_has_cast)
+		return at ? CAST((void *)at, struct kvm_steal_time)->steal : 0;
+	bpf_probe_read_kernel(&ns, sizeof(ns), (void *)at);
+	return ns;
+}
+
+/* --- interrupts */
+
+enum { IN_HARD = 1, IN_SOFT = 2 };
 
 /* In which interrupts this CPU is: IN_HARD and IN_SOFT, 0: a thread's own context. */
 inlined u32 irq_context(struct recorder_cpu *cs)
@@ -222,9 +243,8 @@ inlined u32 irq_context(struct recorder_cpu *cs)
 	    bpf_core_field_exists(struct thread_info, preempt_count)) {
 		count = bpf_get_current_task_btf()->thread_info.preempt_count;
 	} else if (irq_mode == IRQ_BY_PREEMPT) {
-		if (!cs->preempt_addr)
-			find_preempt_count(cs);
-		bpf_probe_read_kernel(&count, sizeof(count), (void *)cs->preempt_addr);
+		bpf_probe_read_kernel(&count, sizeof(count),
+				      (void *)percpu_address(cs, cfg_preempt_offset));
 	} else {
 		return (cs->hard_depth ? IN_HARD : 0) | (cs->soft_depth ? IN_SOFT : 0);
 	}

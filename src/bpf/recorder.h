@@ -76,9 +76,10 @@ struct recorder_thread {
 
 /* What is known of a CPU. */
 struct recorder_cpu {
-	u64 since;	  /* when in_tid came */
-	u64 preempt_addr; /* of this CPU's __preempt_count */
-	u64 irq_ns;	  /* hard interrupts since then */
+	u64 since;	/* when in_tid came */
+	u64 queue_addr; /* of this CPU's run queue, from which per-CPU variables are found */
+	u64 stolen_ns;	/* by the hypervisor, when in_tid came */
+	u64 irq_ns;	/* hard interrupts since then */
 	u64 irq_since;
 	u64 done_ns; /* last block completion, 0: not in this interrupt or run */
 	u64 done_id;

@@ -158,6 +158,9 @@ static int dispatch(struct model *m, const struct event *e, struct err *err)
 		return disk_block(m, e, err);
 	case EVENT_LOST:
 		return sched_loss(m, e, err);
+	case EVENT_STEAL:
+		sched_steal(m, e);
+		return 0;
 	}
 	return 0; /* a kind of a later version */
 }

@@ -91,6 +91,7 @@ enum event_kind {
 	EVENT_CLOSE,
 	EVENT_BLOCK,
 	EVENT_LOST,
+	EVENT_STEAL,
 };
 
 struct event_switch {
@@ -189,6 +190,7 @@ struct event {
 		struct event_io io;
 		struct event_block block;
 		struct event_lost lost;
+		int64_t steal_ns; /* taken from this CPU since the switch before */
 	};
 };
 
@@ -210,8 +212,9 @@ struct run {
 	int cpu;
 	int thread;
 	int64_t irq_ns;
-	enum why why; /* how it ended; WHY_UNKNOWN: open at the end, or the end was not seen */
-	int syscall;  /* in which system call it left, -1 none */
+	int64_t steal_ns; /* the hypervisor had taken the CPU */
+	enum why why;	  /* how it ended; WHY_UNKNOWN: open at the end, or the end was not seen */
+	int syscall;	  /* in which system call it left, -1 none */
 };
 
 /* TRACK_SCHED: a thread was off every CPU.  [start, runnable) blocked, [runnable, end) in a run

@@ -163,6 +163,7 @@ static int end_run(struct model *m, const struct event *e, int thread, struct er
 			 .syscall = sw->syscall};
 	if (r.start_ns >= r.end_ns)
 		return 0;
+	r.steal_ns = clamp_ns(c->steal_ns, 0, r.end_ns - r.start_ns);
 	c->run_free_ns = r.end_ns;
 	run_put(&r, &iv);
 	return model_emit(m, &iv, err);
@@ -343,6 +344,7 @@ int sched_switch(struct model *m, const struct event *e, struct err *err)
 	c->thread = next;
 	c->since_ns = e->ts_ns;
 	c->seen_thread = NO_INDEX;
+	c->steal_ns = 0;
 	return rc;
 }
 
@@ -369,6 +371,14 @@ void sched_migrate(struct model *m, const struct event *e)
 	if (t->where == WHERE_OFF && t->moves.n < MOVES_LIMIT)
 		vec_push(&t->moves,
 			 (struct move){e->ts_ns, e->migrate.from_cpu, e->migrate.to_cpu});
+}
+
+void sched_steal(struct model *m, const struct event *e)
+{
+	struct cpu_state *c = cpu_at(m, e->cpu);
+
+	c->steal_ns =
+		e->steal_ns <= INT64_MAX - c->steal_ns ? c->steal_ns + e->steal_ns : INT64_MAX;
 }
 
 int sched_loss(struct model *m, const struct event *e, struct err *err)

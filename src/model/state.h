@@ -44,6 +44,7 @@ struct cpu_state {
 	int thread;	  /* switched in last, NO_INDEX: not known */
 	int64_t since_ns; /* since then */
 	int64_t run_free_ns, loss_free_ns;
+	int64_t steal_ns; /* since the last switch */
 	/* did something here, though another was switched in last */
 	int seen_thread; /* NO_INDEX */
 	int64_t seen_ns; /* the first time */
@@ -111,6 +112,8 @@ void sched_migrate(struct model *m, const struct event *e);
 struct absence *sched_leave(struct model *m, int thread, int64_t since_ns);
 /* Does left_ns, told at the end of an absence, name its beginning? */
 bool sched_halves_fit(const struct absence *x, int64_t left_ns);
+/* The hypervisor took time since the last switch on e's CPU. */
+void sched_steal(struct model *m, const struct event *e);
 int sched_loss(struct model *m, const struct event *e, struct err *err);
 int sched_finish(struct model *m, int64_t end_ns, struct err *err);
 

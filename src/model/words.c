@@ -52,7 +52,7 @@ void run_put(const struct run *x, struct interval *ret)
 {
 	*ret = (struct interval){.v = {x->thread,
 				       (int64_t)((uint64_t)(x->syscall + 1) << WHY_BITS | x->why),
-				       x->irq_ns}};
+				       x->irq_ns, x->steal_ns}};
 	finish(ret, x->start_ns, x->end_ns, track_id(TRACK_CPU, (uint32_t)x->cpu), KIND_RUN);
 }
 
@@ -66,7 +66,8 @@ void run_get(const struct interval *iv, struct run *ret)
 			    .thread = (int)word(iv, 0),
 			    .why = take(&facts, WHY_BITS),
 			    .syscall = (int)(facts & 0xffff) - 1,
-			    .irq_ns = word(iv, 2)};
+			    .irq_ns = word(iv, 2),
+			    .steal_ns = word(iv, 3)};
 }
 
 void absence_put(const struct absence *x, struct interval *ret)

@@ -223,6 +223,10 @@ bool event_from(const struct rec_head *rec, struct event *e, char *text)
 	case REC_ID_BLOCK:
 		from_block((const struct rec_block *)rec, e);
 		return true;
+	case REC_ID_STEAL:
+		e->kind = EVENT_STEAL;
+		e->steal_ns = lasting(((const struct rec_steal *)rec)->ns);
+		return true;
 	case REC_ID_LOST: {
 		const struct rec_lost *r = (const struct rec_lost *)rec;
 

@@ -109,6 +109,9 @@ static void set_knobs(struct loaded *l, const struct btf *btf)
 	calls_fill((unsigned char *)(uintptr_t)l->skel->rodata->cfg_call);
 	l->skel->rodata->cfg_preempt_offset =
 		kernel_percpu_distance(btf, "__preempt_count", "runqueues");
+	if (kernel_has_field(btf, "kvm_steal_time", "steal") && !kernel_is_without("steal"))
+		l->skel->rodata->cfg_steal_offset =
+			kernel_percpu_distance(btf, "steal_time", "runqueues");
 	l->skel->rodata->cfg_switch_has_state = kernel_tracepoint_params(btf, "sched_switch") >= 4;
 	l->skel->rodata->cfg_by_calls = l->by_calls;
 	if (l->by_calls)

@@ -17,7 +17,9 @@ _Static_assert(sizeof(struct rec_socket) == 144 && sizeof(struct rec_recv) == 56
 		       sizeof(struct rec_request) == 184 && sizeof(struct rec_send) == 48 &&
 		       sizeof(struct rec_close) == 32,
 	       "records of sockets");
-_Static_assert(sizeof(struct rec_block) == 96 && sizeof(struct rec_lost) == 40, "the others");
+_Static_assert(sizeof(struct rec_block) == 96 && sizeof(struct rec_lost) == 40 &&
+		       sizeof(struct rec_steal) == 32,
+	       "the others");
 
 struct field_enum {
 	const char *name; /* in TSDL */
@@ -123,6 +125,8 @@ static void add_integers(struct str *s)
 			 ":= u%dx;\n",
 			 bits, bits, bits);
 	}
+	/* the head's size, which would otherwise move what stands before it */
+	str_add(s, "typealias integer { size = 32; align = 16; signed = false; } := u32_2;\n");
 	str_add(s, "typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } "
 		   ":= utf8;\n");
 }
@@ -171,8 +175,8 @@ static void add_stream(struct str *s)
 		   "\t\tinstant timestamp_begin;\n\t\tinstant timestamp_end;\n"
 		   "\t\tu64 content_size;\n\t\tu64 packet_size;\n\t\tu64 packet_seq_num;\n"
 		   "\t\tu64 events_discarded;\n\t\tu32 cpu_id;\n\t\tu32 pad;\n\t};\n"
-		   "\tevent.header := struct {\n\t\tinstant timestamp;\n\t\tu16 id;\n"
-		   "\t\tu16 cpu;\n\t\tu32 size;\n\t};\n};\n");
+		   "\tevent.header := struct {\n\t\tinstant timestamp;\n\t\tu16 id;\n\t};\n"
+		   "\tevent.context := struct {\n\t\tu16 cpu;\n\t\tu32_2 size;\n\t};\n};\n");
 }
 
 char *ctf_metadata(const struct ctf_options *opt)

@@ -23,7 +23,7 @@
 #include "walk/trip.h"
 
 enum { OWNER_SCAN = 64 }; /* absences looked at to find an idle wait since the last operation */
-static const int64_t interrupt_min_ns = 1000;
+static const int64_t cut_min_ns = 1000;
 
 static int64_t max64(int64_t a, int64_t b)
 {
@@ -126,18 +126,34 @@ static bool find_run(struct trip *t, const struct frame *f, int cpu, struct run 
 			     t->cursor_ns - 1, t->cursor_ns, 0, note_run, &s) == 1;
 }
 
-/* The interrupts' part of [from, cursor), put at its end. */
-static void cut_interrupts(struct trip *t, const struct frame *f, const struct run *run,
-			   int64_t from_ns)
+/* The part of amount_ns, which is of the whole run, that falls to [from, cursor).  When in the run
+ * it was is not known: it is put at the end. */
+static int64_t share_of(const struct trip *t, const struct run *run, int64_t amount_ns,
+			int64_t from_ns)
 {
 	int64_t part_ns = t->cursor_ns - from_ns, whole_ns = run->end_ns - run->start_ns;
-	int64_t irq_ns = (int64_t)((__int128)run->irq_ns * part_ns / whole_ns);
-	struct culprit c = {.host = t->w->host, .request = -1, .name = "interrupts"};
 
-	if (irq_ns < interrupt_min_ns)
-		return;
-	trip_emit(t, f, max64(from_ns, t->cursor_ns - irq_ns), STATE_RUNNING, CAUSE_INTERRUPT, &c,
-		  -1, true);
+	return (int64_t)((__int128)amount_ns * part_ns / whole_ns);
+}
+
+static void cut(struct trip *t, const struct frame *f, int64_t ns, int64_t from_ns,
+		enum cause cause, const char *name)
+{
+	struct culprit c = {.host = t->w->host, .request = -1, .name = name};
+
+	if (ns >= cut_min_ns)
+		trip_emit(t, f, max64(from_ns, t->cursor_ns - ns), STATE_RUNNING, cause, &c, -1,
+			  true);
+}
+
+/* What the thread did not have of its run: interrupts, and what the hypervisor took. */
+static void cut_taken(struct trip *t, const struct frame *f, const struct run *run, int64_t from_ns)
+{
+	int64_t irq_ns = share_of(t, run, run->irq_ns, from_ns);
+	int64_t steal_ns = share_of(t, run, run->steal_ns, from_ns);
+
+	cut(t, f, irq_ns, from_ns, CAUSE_INTERRUPT, "interrupts");
+	cut(t, f, steal_ns, from_ns, CAUSE_STEAL, "hypervisor");
 }
 
 static void running(struct trip *t, const struct frame *f, int64_t from_ns, int cpu)
@@ -146,7 +162,7 @@ static void running(struct trip *t, const struct frame *f, int64_t from_ns, int 
 
 	if (find_run(t, f, cpu, &run)) {
 		from_ns = max64(from_ns, run.start_ns);
-		cut_interrupts(t, f, &run, from_ns);
+		cut_taken(t, f, &run, from_ns);
 		ran(t, f, from_ns, true);
 	} else if (blame_lost(t->w->blame, from_ns, t->cursor_ns)) {
 		trip_unknown(t, f, from_ns, -1);

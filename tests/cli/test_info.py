@@ -75,7 +75,7 @@ def test_whole(recording):
     assert answer["schema"] == "longpole.info/1"
     assert answer["records"]["switch"] == 3
     assert set(answer["records"]) == {"switch", "migrate", "thread", "cgroup", "socket", "recv",
-                                      "request", "send", "close", "block", "lost"}
+                                      "request", "send", "close", "block", "lost", "steal"}
     assert answer["lost"] == {"records": 0, "by_reason": {}}
     assert answer["hosts"][0]["name"] == "web1"
     assert answer["hosts"][0]["threads"] == 1

@@ -39,8 +39,10 @@ class Recording:
 
     def records(self, kind):
         tool = need("babeltrace2", "babeltrace2")
-        said = subprocess.run([tool, "--clock-cycles", self.path / "kernel"], capture_output=True,
-                              text=True, check=True).stdout
+        done = subprocess.run([tool, "--clock-cycles", self.path / "kernel"], capture_output=True,
+                              text=True, check=True)
+        assert not done.stderr, done.stderr[:1000]
+        said = done.stdout
         last = 0
         for line in said.splitlines():
             ts = int(re.match(r"\[(\d+)\]", line).group(1))
@@ -110,6 +112,26 @@ def test_switches_against_ctxt(lab):
         after, end_ns = context_switches(), time.monotonic_ns()
     seen = sum(start_ns <= r["ts"] < end_ns for r in recording.records("switch"))
     assert abs(seen - (after - before)) < SWITCH_LIMIT * (after - before) + 30
+
+
+def stolen_ns():
+    with open("/proc/stat", encoding="ascii") as f:
+        return int(f.readline().split()[8]) * (1000000000 // os.sysconf("SC_CLK_TCK"))
+
+
+def test_steal_against_proc_stat(lab):
+    """What the hypervisor took of two busy CPUs, as the kernel counts it in ticks."""
+    for cpu in (SERVICE_CPU, SYSTEM_CPU):
+        lab.start([TOOLS / "hog", 50, 51], cgroup=f"cpu{cpu}", cpu=cpu)
+    with Recording(lab) as recording:
+        before = stolen_ns()
+        time.sleep(3)
+        after = stolen_ns()
+    told = sum(r["ns"] for r in recording.records("steal"))
+    if not told and after == before:
+        pytest.skip("the hypervisor took nothing, or does not tell")
+    # A tick for each CPU at each end, and what was taken between the ends of both.
+    assert abs(told - (after - before)) < 40e6 + 0.2 * told
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ static void two_halves(void **state)
 	e.sw.why = WHY_PREEMPTED;
 	e.sw.state = TASK_RUNNABLE;
 	e.sw.irq_ns = 5;
+	bench_feed(b, &(struct event){.ts_ns = 200, .kind = EVENT_STEAL, .steal_ns = 30});
 	e.sw.left_ns = 100;
 	e.sw.waking_ns = 150;
 	e.sw.runnable_ns = 160;
@@ -101,7 +102,9 @@ static void two_halves(void **state)
 	assert_int_equal(r.end_ns, 200);
 	assert_int_equal(r.thread, bench_thread(b, B, 150));
 	assert_int_equal(r.irq_ns, 5);
-	r = run_at(b, 0, 3); /* idle to the end */
+	assert_int_equal(r.steal_ns, 30);
+	assert_int_equal(run_at(b, 0, 2).steal_ns, 0); /* of one run only */
+	r = run_at(b, 0, 3);			       /* idle to the end */
 	assert_int_equal(r.thread, THREAD_IDLE);
 	assert_int_equal(r.end_ns, 400);
 	bench_free(b);

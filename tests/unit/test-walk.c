@@ -182,6 +182,29 @@ static void parts_of_a_wait(void **state)
 	lab_fini(&l);
 }
 
+/* What the hypervisor took is no wait: it stretches the run, beside the interrupts. */
+static void stolen_time(void **state)
+{
+	struct lab l;
+	int web;
+
+	(void)state;
+	lab_init(&l);
+	web = lab_thread(&l, "web", 10, 10, 1);
+	lab_begin(&l);
+	lab_run_taken(&l, 0, web, 0, 60, 6, 20);
+	lab_end(&l);
+	assert_string_equal(lab_walk_thread(&l, web, 0, 60),
+			    "0-34 web running/self = self\n"
+			    "34-54 web running/steal = hypervisor\n"
+			    "54-60 web running/interrupt = interrupts\n");
+	assert_string_equal(lab_walk_thread(&l, web, 0, 30),
+			    "0-17 web running/self = self\n"
+			    "17-27 web running/steal = hypervisor\n"
+			    "27-30 web running/interrupt = interrupts\n");
+	lab_fini(&l);
+}
+
 /* Two threads that wake each other, as no real ones could: bounded, and unknown. */
 static void cycle(void **state)
 {
@@ -1084,6 +1107,7 @@ int main(void)
 		cmocka_unit_test(kinds_of_release),
 		cmocka_unit_test(timers_and_unknown),
 		cmocka_unit_test(parts_of_a_wait),
+		cmocka_unit_test(stolen_time),
 		cmocka_unit_test(cycle),
 		cmocka_unit_test(losses),
 		cmocka_unit_test(child_born),

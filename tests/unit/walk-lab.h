@@ -155,14 +155,15 @@ static inline void lab_add(struct lab *l, const struct interval *iv)
 		fail_msg("history_add: %s", err.text);
 }
 
-static inline void lab_run_irq(struct lab *l, int cpu, int thread, int64_t start_us, int64_t end_us,
-			       int64_t irq_us)
+static inline void lab_run_taken(struct lab *l, int cpu, int thread, int64_t start_us,
+				 int64_t end_us, int64_t irq_us, int64_t steal_us)
 {
 	struct run r = {.start_ns = US(start_us),
 			.end_ns = US(end_us),
 			.cpu = cpu,
 			.thread = thread,
 			.irq_ns = US(irq_us),
+			.steal_ns = US(steal_us),
 			.syscall = -1};
 	struct interval iv;
 
@@ -170,6 +171,12 @@ static inline void lab_run_irq(struct lab *l, int cpu, int thread, int64_t start
 	lab_add(l, &iv);
 	if (thread < 256)
 		l->has_runs[thread] = true;
+}
+
+static inline void lab_run_irq(struct lab *l, int cpu, int thread, int64_t start_us, int64_t end_us,
+			       int64_t irq_us)
+{
+	lab_run_taken(l, cpu, thread, start_us, end_us, irq_us, 0);
 }
 
 static inline void lab_run(struct lab *l, int cpu, int thread, int64_t start_us, int64_t end_us)
