@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/json.h"
 
+#include "base/plain.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -22,32 +24,6 @@ int json_fini(struct json *j)
 	return 0;
 }
 
-/*
- * Length of the UTF-8 sequence at s, 0 if it is none: no overlong forms, no surrogates,
- * nothing above U+10FFFF.  The NUL that ends s also ends a sequence cut short.
- */
-static int utf8_len(const unsigned char *s)
-{
-	uint32_t c, least;
-	int len;
-
-	if (s[0] < 0x80)
-		return 1;
-	len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	c = s[0] & (0x7f >> len);
-	for (int i = 1; i < len; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	least = len == 4 ? 0x10000 : len == 3 ? 0x800 : 0x80;
-	if (c < least || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	return len;
-}
-
 /* One character below 0x80. */
 static void put_ascii(FILE *out, unsigned char c)
 {
@@ -62,18 +38,25 @@ static void put_ascii(FILE *out, unsigned char c)
 		fputc(c, out);
 }
 
-static void put_string(FILE *out, const char *text)
+/* U+0080 to U+009F as they are would be obeyed by a terminal. */
+static void put_sequence(FILE *out, const char *s, int len)
 {
-	const unsigned char *s = (const unsigned char *)text;
+	if (len == 2 && (unsigned char)s[0] == 0xc2 && (unsigned char)s[1] < 0xa0)
+		fprintf(out, "\\u%04x", (unsigned char)s[1]);
+	else
+		fwrite(s, 1, (size_t)len, out);
+}
 
+static void put_string(FILE *out, const char *s)
+{
 	fputc('"', out);
 	while (*s) {
 		int len = utf8_len(s);
 
 		if (len == 1)
-			put_ascii(out, *s);
+			put_ascii(out, (unsigned char)*s);
 		else if (len > 1)
-			fwrite(s, 1, (size_t)len, out);
+			put_sequence(out, s, len);
 		else
 			fputs("\xef\xbf\xbd", out);
 		s += len ? len : 1;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* vasprintf */
 #include "base/log.h"
+
+#include "base/plain.h"
+#include "base/scoped.h"
+#include "base/str.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -31,14 +36,19 @@ static void erase_line(void)
 	line_open = false;
 }
 
+/* One line, whatever the file that it is about is called. */
 __attribute__((format(printf, 2, 0))) static void emit(const char *level, const char *fmt,
 						       va_list ap)
 {
+	scoped(str_fini) struct str line = {0};
+	scoped(free) char *text = NULL;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	plain_add(&line, text ? text : fmt);
 	flockfile(stderr);
 	erase_line();
-	fprintf(stderr, "longpole: %s", level);
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
+	fprintf(stderr, "longpole: %s%s\n", level, str_get(&line));
 	funlockfile(stderr);
 }
 

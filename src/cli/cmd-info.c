@@ -2,7 +2,9 @@
 #include "base/duration.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/plain.h"
 #include "base/scoped.h"
+#include "base/str.h"
 #include "bpf/record.h"
 #include "cli/cli.h"
 #include "history/history.h"
@@ -162,6 +164,15 @@ static int print_json(const struct info *info)
 
 /* ---- text ---- */
 
+/* Names come from outside. */
+static void print_plain(const char *before, const char *name, const char *after)
+{
+	scoped(str_fini) struct str plain = {0};
+
+	plain_add(&plain, name);
+	printf("%s%s%s", before, str_get(&plain), after);
+}
+
 static void print_when(const struct recording *r)
 {
 	time_t seconds = (time_t)(recording_wall_ns(r, r->start_ns) / 1000000000);
@@ -180,7 +191,7 @@ static void print_command(const struct recording *r)
 
 	if (!r->command)
 		return;
-	printf("command   %s", r->command);
+	print_plain("command   ", r->command, "");
 	if (status >= 0 && WIFSIGNALED(status))
 		printf(" (pid %d, killed by signal %d)", r->command_pid, WTERMSIG(status));
 	else if (status >= 0)
@@ -219,7 +230,7 @@ static void print_disks(const struct names *n)
 
 	for (int i = 0; i < names_disks(n); i++)
 		if (names_disk_name(n, i)[0])
-			printf("%s%s", shown++ ? " " : "disks     ", names_disk_name(n, i));
+			print_plain(shown++ ? " " : "disks     ", names_disk_name(n, i), "");
 	if (shown)
 		putchar('\n');
 }
@@ -228,8 +239,10 @@ static void print_text(const struct info *info)
 {
 	const struct recording *r = info->r;
 
-	printf("host      %s, %d CPUs, Linux %s, cgroups by %s\n", r->host, r->n_cpus, r->kernel,
-	       names_cgroup_key(info->names));
+	print_plain("host      ", r->host, "");
+	printf(", %d CPUs", r->n_cpus);
+	print_plain(", Linux ", r->kernel, "");
+	printf(", cgroups by %s\n", names_cgroup_key(info->names));
 	print_when(r);
 	print_command(r);
 	print_clocks(r);
@@ -242,7 +255,7 @@ static void print_text(const struct info *info)
 		printf("cost      %.2f %% of a CPU\n", r->recorder_cpu_pct);
 	print_lost(r);
 	if (info->damage[0])
-		printf("damage    %s\n", info->damage);
+		print_plain("damage    ", info->damage, "\n");
 	printf("\nrecords\n");
 	for (int i = 0; i < KINDS; i++)
 		printf("  %-8s %12" PRIu64 "\n", kind_names[i].name, r->records[kind_names[i].id]);

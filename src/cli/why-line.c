@@ -15,6 +15,7 @@
  */
 #include "base/arena.h"
 #include "base/duration.h"
+#include "base/plain.h"
 #include "base/scoped.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -253,21 +254,23 @@ static void say_many(const struct path *p, const struct row *r, struct str *ret)
 }
 
 /* A word too long for its column, a path for instance, keeps its end. */
-static void put_words(const char *text, FILE *out)
+static void put_words(const char *words, FILE *out)
 {
 	enum { ROOM = 80 - TEXT_COLUMN };
-	scoped(str_fini) struct str s = {0};
+	scoped(str_fini) struct str plain = {0}, s = {0};
+	const char *text;
 
-	while (*text) {
-		int len = (int)strcspn(text, " ");
+	plain_add(&plain, words);
+	for (text = str_get(&plain); *text; text += *text == ' ') {
+		size_t len = strcspn(text, " "), columns = plain_columns(text, len), cut = 0;
 
-		if (len > ROOM)
-			str_addf(&s, "...%.*s", ROOM - 3, text + len - (ROOM - 3));
-		else
-			str_addf(&s, "%.*s", len, text);
+		if (columns > ROOM) {
+			cut = plain_bytes(text, columns - (ROOM - 3));
+			str_add(&s, "...");
+		}
+		str_add_bytes(&s, text + cut, len - cut);
 		text += len;
 		str_add(&s, *text ? " " : "");
-		text += *text == ' ';
 	}
 	why_wrap(out, str_get(&s), TEXT_COLUMN, TEXT_COLUMN);
 }

@@ -4,6 +4,7 @@
  * slowest one from inside, and how far all this can be trusted.  80 columns.
  */
 #include "base/duration.h"
+#include "base/plain.h"
 #include "base/scoped.h"
 #include "base/str.h"
 #include "cli/why.h"
@@ -24,22 +25,41 @@ struct page {
 
 /* --- pieces */
 
+/* Of a word that fits no line every line gets its part.  Returns the column behind it. */
+static int put_word(FILE *out, const char *word, size_t len, int at, int column)
+{
+	for (;;) {
+		size_t n = plain_bytes(word, (size_t)(at < WIDTH ? WIDTH - at : 0));
+
+		if (n >= len)
+			break;
+		fprintf(out, "%.*s\n%*s", (int)n, word, column, "");
+		at = column;
+		word += n;
+		len -= n;
+	}
+	fprintf(out, "%.*s", (int)len, word);
+	return at + (int)plain_columns(word, len);
+}
+
 void why_wrap(FILE *out, const char *text, int at, int column)
 {
+	scoped(str_fini) struct str plain = {0};
 	bool first = true;
 
+	plain_add(&plain, text);
+	text = str_get(&plain);
 	while (*text) {
-		int len = (int)strcspn(text, " ");
+		size_t len = strcspn(text, " ");
 
-		if (!first && at + 1 + len > WIDTH) {
+		if (!first && at + 1 + (int)plain_columns(text, len) > WIDTH) {
 			fprintf(out, "\n%*s", column, "");
 			at = column;
 		} else if (!first) {
 			fputc(' ', out);
 			at++;
 		}
-		fprintf(out, "%.*s", len, text);
-		at += len;
+		at = put_word(out, text, len, at, column);
 		text += len;
 		text += strspn(text, " ");
 		first = false;
@@ -137,12 +157,15 @@ static void put_head(const struct page *g)
 
 static void put_group(const struct page *g, const struct profile_group *x)
 {
-	int len = (int)strlen(x->name);
+	scoped(str_fini) struct str name = {0};
+	int columns;
 
-	if (len > NAME_WIDTH)
-		fprintf(g->out, "  %.*s...", NAME_WIDTH - 3, x->name);
+	plain_add(&name, x->name);
+	columns = (int)plain_columns(str_get(&name), name.len);
+	if (columns > NAME_WIDTH)
+		fprintf(g->out, "  %.*s...", (int)plain_bytes(name.buf, NAME_WIDTH - 3), name.buf);
 	else
-		fprintf(g->out, "  %-*s", NAME_WIDTH, x->name);
+		fprintf(g->out, "  %s%*s", str_get(&name), NAME_WIDTH - columns, "");
 	put_count(g, (uint64_t)x->count, 8);
 	if (x->count) {
 		put_ns(g, x->p50_ns, 9);
