@@ -50,7 +50,7 @@ ssize_t io_pread_all(const struct io *io, int fd, void *data, size_t len, off_t 
 	return (ssize_t)done;
 }
 
-/* read, not pread, and until the end: files in /proc have no size, and pipes no offset. */
+/* read until the end: files in /proc have no size. */
 static int read_to_end(int fd, size_t limit, struct str *text)
 {
 	char chunk[16 * 1024];
@@ -72,12 +72,15 @@ static int read_to_end(int fd, size_t limit, struct str *text)
 
 int io_read_file(const char *path, size_t limit, char **ret, size_t *ret_len, struct err *err)
 {
-	scoped(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	scoped(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	scoped(str_fini) struct str text = {0};
+	struct stat st;
 	int rc;
 
-	if (fd < 0)
+	if (fd < 0 || fstat(fd, &st))
 		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode))
+		return err_set(err, -EINVAL, "%s: not a file", path);
 	rc = read_to_end(fd, limit, &text);
 	if (rc == -EFBIG)
 		return err_set(err, rc, "%s: larger than %zu bytes", path, limit);

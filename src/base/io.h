@@ -23,7 +23,8 @@ extern const struct io io_real;
 /* All of it, or a negative errno.  pread gives the bytes read, short only at end of file. */
 int io_pwrite_all(const struct io *io, int fd, const void *data, size_t len, off_t at);
 ssize_t io_pread_all(const struct io *io, int fd, void *data, size_t len, off_t at);
-/* The whole file (at most limit bytes, -EFBIG beyond), NUL-terminated; the caller frees *ret. */
+/* The whole file (at most limit bytes, -EFBIG beyond), NUL-terminated; the caller frees *ret.
+ * Never waits: a fifo is no file. */
 int io_read_file(const char *path, size_t limit, char **ret, size_t *ret_len, struct err *err);
 /* Writes PATH.tmp and renames it over path. */
 int io_write_file(const char *path, const void *data, size_t len, unsigned mode, struct err *err);

@@ -17,6 +17,8 @@
 
 struct stream {
 	char *path;
+	const char *fault; /* of the file as a whole, or NULL; said where it ends */
+	bool fault_said;
 	int fd;
 	off_t size, packet_at; /* of the file; of the packet in buf */
 	off_t next_at;	       /* of the packet after it */
@@ -37,6 +39,10 @@ struct mount { /* a cgroup hierarchy */
 	char *controllers;
 };
 
+struct listed { /* a stream as the recorder left it */
+	int64_t cpu, bytes;
+};
+
 struct named_disk {
 	uint32_t dev;
 	char *name;
@@ -46,11 +52,16 @@ struct recording_files {
 	struct VEC(struct stream) streams;
 	struct VEC(struct mount) mounts;
 	struct VEC(struct named_disk) disks;
+	struct VEC(struct listed) listed; /* empty: not known */
+	int64_t latest_ns;		  /* no packet can be of later */
 	uint8_t uuid[16];
 	struct err damage;	/* the first that was found */
 	uint64_t unknown;	/* records of an unknown kind */
 	uint64_t lost_seen[16]; /* by reason, in the streams; host.json may know of more */
 };
+
+/* No instant is beyond: sums of two are still numbers.  146 years. */
+#define INSTANT_MAX_NS (INT64_MAX / 2)
 
 /* host.json into r. */
 int host_read(struct recording *r, struct err *err);

@@ -5,6 +5,7 @@
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,10 +56,31 @@ static void read_clocks(struct recording *r, const cJSON *list)
 		return;
 	cJSON_ArrayForEach(item, list)
 	{
-		r->clocks[r->n_clocks++] = (struct host_clock){number(item, "monotonic", 0),
-							       number(item, "realtime", 0),
+		r->clocks[r->n_clocks++] = (struct host_clock){number(item, "monotonic", -1),
+							       number(item, "realtime", -1),
 							       number(item, "boottime", 0)};
 	}
+}
+
+/* What is wrong with the times, or NULL. */
+static const char *times_fault(const struct recording *r)
+{
+	int64_t last_ns = 0;
+
+	if (r->start_ns <= 0)
+		return "no start_ns";
+	if (r->start_ns > INSTANT_MAX_NS || r->end_ns > INSTANT_MAX_NS ||
+	    (r->end_ns && r->end_ns < r->start_ns))
+		return "impossible start_ns and end_ns";
+	for (int i = 0; i < r->n_clocks; i++) {
+		const struct host_clock *c = &r->clocks[i];
+
+		if (c->monotonic_ns < last_ns || c->monotonic_ns > INSTANT_MAX_NS ||
+		    c->realtime_ns < 0 || c->realtime_ns > INSTANT_MAX_NS)
+			return "impossible clock readings";
+		last_ns = c->monotonic_ns;
+	}
+	return NULL;
 }
 
 static uint32_t reason_of(const char *name)
@@ -72,12 +94,14 @@ static uint32_t reason_of(const char *name)
 
 static void read_lost(struct recording *r, const cJSON *lost)
 {
+	int64_t records = number(lost, "records", 0);
 	const cJSON *item;
 
-	r->lost.records = (uint64_t)number(lost, "records", 0);
+	r->lost.records = records > 0 ? (uint64_t)records : 0;
 	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(lost, "by_reason"))
 	{
-		if (cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < 9e18)
+		if (item->string && cJSON_IsNumber(item) && item->valuedouble >= 0 &&
+		    item->valuedouble < 9e18)
 			r->lost.by_reason[reason_of(item->string)] += (uint64_t)item->valuedouble;
 	}
 }
@@ -142,23 +166,39 @@ static void read_report(struct recording *r, const cJSON *report)
 	}
 }
 
+static void read_streams(struct recording *r, const cJSON *list)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, list)
+	{
+		vec_push(&r->files->listed,
+			 (struct listed){number(item, "cpu", -1), number(item, "bytes", -1)});
+	}
+}
+
 static void read_fields(struct recording *r, const cJSON *root)
 {
 	const cJSON *recorder = cJSON_GetObjectItemCaseSensitive(root, "recorder");
+	int64_t cpus;
+	double cpu_pct;
 
 	r->host = strdup(string(root, "host"));
 	r->boot_id = strdup(string(root, "boot_id"));
 	r->kernel = strdup(string(root, "kernel"));
 	r->start_ns = number(root, "start_ns", 0);
 	r->end_ns = number(root, "end_ns", 0);
-	r->n_cpus = (int)number(root, "cpus", 0);
+	cpus = number(root, "cpus", 0);
+	r->n_cpus = cpus > 0 && cpus < INT32_MAX ? (int)cpus : 0;
 	r->complete = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "complete"));
-	r->recorder_cpu_pct = real(recorder, "cpu_pct", -1);
+	cpu_pct = real(recorder, "cpu_pct", -1);
+	r->recorder_cpu_pct = isfinite(cpu_pct) ? cpu_pct : -1;
 	read_clocks(r, cJSON_GetObjectItemCaseSensitive(root, "clocks"));
 	read_lost(r, cJSON_GetObjectItemCaseSensitive(root, "lost"));
 	read_report(r, cJSON_GetObjectItemCaseSensitive(root, "report"));
 	read_command(r, cJSON_GetObjectItemCaseSensitive(root, "command"));
 	read_lists(r, root);
+	read_streams(r, cJSON_GetObjectItemCaseSensitive(root, "streams"));
 }
 
 int host_read(struct recording *r, struct err *err)
@@ -166,14 +206,14 @@ int host_read(struct recording *r, struct err *err)
 	scoped(str_fini) struct str path = {0};
 	scoped(free) char *text = NULL;
 	scoped(cJSON_Delete) cJSON *root = NULL;
-	const char *stop = NULL;
+	const char *stop = NULL, *fault;
 	int rc;
 
 	str_addf(&path, "%s/host.json", r->path);
 	rc = io_read_file(path.buf, HOST_MAX_BYTES, &text, NULL, err);
 	if (rc)
 		return rc;
-	root = cJSON_ParseWithOpts(text, &stop, false);
+	root = cJSON_ParseWithOpts(text, &stop, true);
 	if (!root)
 		return err_set(err, -EBADMSG, "%s: offset %td: not JSON", path.buf,
 			       stop ? stop - text : 0);
@@ -181,7 +221,8 @@ int host_read(struct recording *r, struct err *err)
 		return err_set(err, -EBADMSG, "%s: format '%s' is not longpole.recording/1",
 			       path.buf, string(root, "format"));
 	read_fields(r, root);
-	if (r->start_ns <= 0)
-		return err_set(err, -EBADMSG, "%s: no start_ns", path.buf);
+	fault = times_fault(r);
+	if (fault)
+		return err_set(err, -EBADMSG, "%s: %s", path.buf, fault);
 	return 0;
 }

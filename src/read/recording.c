@@ -58,6 +58,7 @@ void recording_close(struct recording *r)
 			free(r->files->disks.at[i].name);
 		vec_fini(&r->files->mounts);
 		vec_fini(&r->files->disks);
+		vec_fini(&r->files->listed);
 	}
 	free(r->files);
 	free(r->path);

@@ -31,9 +31,16 @@ enum {
 	STREAMS_MAX = 1 << 16,
 };
 
+/* How far packets may reach beyond the window: that of a whole recording; of one whose recorder
+ * was killed, which told its end once a minute at most. */
+#define EDGE_NS	  INT64_C(10000000000)
+#define KILLED_NS (86400 * INT64_C(1000000000))
+
 #define SIZE_OF(id_, NAME, name) [id_] = sizeof(struct rec_##name),
 static const uint16_t record_bytes[] = {REC_KINDS(SIZE_OF)};
 static_assert(sizeof(record_bytes) / sizeof(*record_bytes) == REC_ID_MAX + 1, "a size per kind");
+
+static const char not_listed[] = "the file is not of this recording";
 
 /* Notes the first damage; always returns 0, so that the caller can go on. */
 static int damaged(struct recording *r, const struct stream *s, off_t at, const char *what)
@@ -57,8 +64,10 @@ static const char *header_fault(const struct recording *r, const struct rec_pack
 		return "impossible packet size";
 	if (h->content_bits > h->packet_bits || h->content_bits < sizeof(*h) * 8)
 		return "the packet's content does not fit the packet";
-	if (h->begin > h->end || h->end > INT64_MAX)
+	if (h->begin > h->end || h->end > INSTANT_MAX_NS)
 		return "impossible packet times";
+	if ((int64_t)h->begin < r->start_ns - EDGE_NS || (int64_t)h->end > r->files->latest_ns)
+		return "the packet's times are not in the recording's";
 	return NULL;
 }
 
@@ -159,11 +168,22 @@ static void give_missing(struct stream *s, int64_t until_ns)
 	s->now = &s->missing.head;
 }
 
+/* Of a file that is not as the recorder left it.  Where one is cut, its end is missing. */
+static void say_fault(struct recording *r, struct stream *s)
+{
+	s->fault_said = true;
+	damaged(r, s, s->size, s->fault);
+	if (s->fault != not_listed && s->missing_since_ns == NO_TIME)
+		s->missing_since_ns = s->last_ns != NO_TIME ? s->last_ns : r->start_ns;
+}
+
 /* The stream ends; if the last that is known of it is damage, that lasts to the end. */
 static int end_stream(struct recording *r, struct stream *s)
 {
 	s->pos = s->end = 0;
 	s->next_at = s->size;
+	if (s->fault && !s->fault_said)
+		say_fault(r, s);
 	if (s->missing_since_ns != NO_TIME)
 		give_missing(s, r->end_ns);
 	else
@@ -237,7 +257,7 @@ int streams_rewind(struct recording *r, struct err *err)
 		s->pos = s->end = 0;
 		s->count = s->next_seq = 0;
 		s->last_ns = s->missing_since_ns = NO_TIME;
-		s->has_missing = false;
+		s->has_missing = s->fault_said = false;
 		s->now = NULL;
 		rc = stream_next(r, s, err);
 	}
@@ -311,6 +331,50 @@ static int scan_headers(struct recording *r, struct stream *s, struct err *err)
 	return 0;
 }
 
+static bool is_stream_of(const char *name, int64_t cpu)
+{
+	char wanted[40];
+
+	snprintf(wanted, sizeof(wanted), "stream_%lld", (long long)cpu);
+	return !strcmp(name, wanted);
+}
+
+/* What host.json says of the file: its size, -1 if it is not listed. */
+static int64_t listed_bytes(const struct recording *r, const char *name)
+{
+	for (size_t i = 0; i < r->files->listed.n; i++)
+		if (is_stream_of(name, r->files->listed.at[i].cpu))
+			return r->files->listed.at[i].bytes;
+	return -1;
+}
+
+/* No file: what it held is missing from beginning to end.  Or one that is not read: a copy of
+ * another stream, for instance, would count twice. */
+static void add_empty(struct recording *r, const char *name, const char *fault)
+{
+	struct str path = {0};
+
+	str_addf(&path, "%s/kernel/%s", r->path, name);
+	*vec_add(&r->files->streams) =
+		(struct stream){.path = str_take(&path), .fd = -1, .fault = fault};
+}
+
+static void add_missing(struct recording *r, struct dirent **names, int n)
+{
+	for (size_t i = 0; i < r->files->listed.n; i++) {
+		int64_t cpu = r->files->listed.at[i].cpu;
+		char name[40];
+		int at = 0;
+
+		while (at < n && !is_stream_of(names[at]->d_name, cpu))
+			at++;
+		if (at < n)
+			continue;
+		snprintf(name, sizeof(name), "stream_%lld", (long long)cpu);
+		add_empty(r, name, "the file is missing");
+	}
+}
+
 static int open_stream(struct recording *r, const char *name, struct err *err)
 {
 	struct stream *s = vec_add(&r->files->streams);
@@ -319,12 +383,16 @@ static int open_stream(struct recording *r, const char *name, struct err *err)
 
 	str_addf(&path, "%s/kernel/%s", r->path, name);
 	s->path = str_take(&path);
-	s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
+	s->fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* never waits on a fifo */
 	if (s->fd < 0 || fstat(s->fd, &st))
 		return err_set(err, -errno, "%s: %s", s->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, -EINVAL, "%s: not a file", s->path);
 	s->size = st.st_size;
+	if (r->files->listed.n && s->size != listed_bytes(r, name))
+		s->fault = s->size < listed_bytes(r, name)
+				   ? "the file ends too early"
+				   : "the file is longer than it was written";
 	r->bytes += (uint64_t)st.st_size;
 	return scan_headers(r, s, err);
 }
@@ -346,14 +414,24 @@ int streams_open(struct recording *r, struct err *err)
 	n = scandir(path.buf, &names, is_stream, versionsort);
 	if (n < 0)
 		return err_set(err, -errno, "%s: %s", path.buf, strerror(errno));
+	r->files->latest_ns = r->complete && r->end_ns
+				      ? r->end_ns + EDGE_NS
+				      : (r->end_ns ? r->end_ns : r->start_ns) + KILLED_NS;
 	if (n > STREAMS_MAX)
 		rc = err_set(err, -E2BIG, "%s: too many streams", path.buf);
-	for (int i = 0; i < n; i++) {
-		if (!rc)
+	for (int i = 0; i < n && !rc; i++) {
+		if (r->files->listed.n && listed_bytes(r, names[i]->d_name) < 0)
+			add_empty(r, names[i]->d_name, not_listed);
+		else
 			rc = open_stream(r, names[i]->d_name, err);
-		free(names[i]);
 	}
+	if (!rc)
+		add_missing(r, names, n);
+	for (int i = 0; i < n; i++)
+		free(names[i]);
 	free(names);
+	if (r->end_ns < r->start_ns)
+		r->end_ns = r->start_ns;
 	return rc;
 }
 

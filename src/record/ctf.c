@@ -56,6 +56,16 @@ uint64_t ctf_bytes(const struct ctf *c)
 	return c->bytes;
 }
 
+int ctf_cpus(const struct ctf *c)
+{
+	return c->cpus;
+}
+
+uint64_t ctf_stream_bytes(const struct ctf *c, int cpu)
+{
+	return (uint64_t)c->streams[cpu].at;
+}
+
 uint64_t ctf_records(const struct ctf *c)
 {
 	return c->records;

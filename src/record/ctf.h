@@ -44,6 +44,8 @@ int ctf_finish(struct ctf *c, struct err *err);
 void ctf_close(struct ctf *c);
 /* Written so far; records clamped to the end of the packet before. */
 uint64_t ctf_bytes(const struct ctf *c);
+int ctf_cpus(const struct ctf *c);
+uint64_t ctf_stream_bytes(const struct ctf *c, int cpu);
 uint64_t ctf_records(const struct ctf *c);
 uint64_t ctf_late(const struct ctf *c);
 

@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/scoped.h"
+#include "record/ctf.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -93,11 +94,11 @@ void host_fini(struct host *h)
 /* --- writing */
 
 /* JSON numbers lose digits above 2^53. */
-static void put_ns(struct json *j, const char *key, int64_t ns)
+static void put_long(struct json *j, const char *key, int64_t number)
 {
 	char text[24];
 
-	snprintf(text, sizeof(text), "%" PRId64, ns);
+	snprintf(text, sizeof(text), "%" PRId64, number);
 	json_str(j, key, text);
 }
 
@@ -106,9 +107,9 @@ static void put_clocks(struct json *j, const struct host *h)
 	json_array(j, "clocks");
 	for (size_t i = 0; i < h->clocks.n; i++) {
 		json_object(j, NULL);
-		put_ns(j, "monotonic", h->clocks.at[i].monotonic_ns);
-		put_ns(j, "realtime", h->clocks.at[i].realtime_ns);
-		put_ns(j, "boottime", h->clocks.at[i].boottime_ns);
+		put_long(j, "monotonic", h->clocks.at[i].monotonic_ns);
+		put_long(j, "realtime", h->clocks.at[i].realtime_ns);
+		put_long(j, "boottime", h->clocks.at[i].boottime_ns);
 		json_end(j);
 	}
 	json_end(j);
@@ -204,6 +205,23 @@ static void put_mounts(struct json *j, const struct host *h)
 	json_end(j);
 }
 
+/* Where a file is cut between two packets nothing else tells. */
+static void put_streams(struct json *j, const struct host *h)
+{
+	if (!h->complete || !h->whole)
+		return;
+	json_array(j, "streams");
+	for (int cpu = 0; cpu < ctf_cpus(h->whole); cpu++) {
+		if (!ctf_stream_bytes(h->whole, cpu))
+			continue;
+		json_object(j, NULL);
+		json_int(j, "cpu", cpu);
+		put_long(j, "bytes", (int64_t)ctf_stream_bytes(h->whole, cpu));
+		json_end(j);
+	}
+	json_end(j);
+}
+
 static void put_recorder(struct json *j, const struct host *h)
 {
 	json_object(j, "recorder");
@@ -228,12 +246,13 @@ static void put_host(struct json *j, const struct host *h)
 	json_str(j, "boot_id", h->boot_id);
 	json_str(j, "kernel", h->uts.release);
 	json_str(j, "arch", h->uts.machine);
-	put_ns(j, "start_ns", h->start_ns);
-	put_ns(j, "end_ns", h->end_ns);
+	put_long(j, "start_ns", h->start_ns);
+	put_long(j, "end_ns", h->end_ns);
 	json_int(j, "cpus", h->cpus);
 	put_clocks(j, h);
 	put_disks(j);
 	put_lost(j, h);
+	put_streams(j, h);
 	put_recorder(j, h);
 	put_report(j, h);
 	put_command(j, h);

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "bpf/record.h"
 
+struct ctf;
 struct err;
 
 struct clock_reading {
@@ -43,6 +44,7 @@ struct host {
 	uint64_t buffer_bytes;
 	double cpu_pct; /* < 0: not measured */
 	bool requests_seen, by_calls, complete;
+	const struct ctf *whole; /* the trace that nothing is added to any more; NULL until then */
 };
 
 int64_t now_ns(void);

@@ -334,6 +334,7 @@ static int finish(struct session *s, int rc)
 	s->host.cpu_pct = cost_pct(&s->cost, now_ns() - s->host.start_ns);
 	s->host.command_status = s->command.status;
 	s->host.complete = rc >= 0 && end_rc >= 0;
+	s->host.whole = s->ctf;
 	host_read_clocks(&s->host);
 	if (end_rc < 0)
 		s->err = &later;

@@ -38,17 +38,17 @@ def lost(ts, since, count):
     return record(LOST, ts, struct.pack("<QQII", since, count, 0, 0))
 
 
-def packet(begin, end, records):
+def packet(begin, end, records, seq=0):
     content = b"".join(records)
     bits = (80 + len(content)) * 8
-    return struct.pack("<I16sIQQQQQQII", 0xC1FC1FC1, UUID, 0, begin, end, bits, bits, 0, 0, 0,
+    return struct.pack("<I16sIQQQQQQII", 0xC1FC1FC1, UUID, 0, begin, end, bits, bits, seq, 0, 0,
                        0) + content
 
 
 @pytest.fixture(name="recording")
 def fixture_recording(tmp_path):
     """A function that writes a recording of these packets."""
-    def write(*packets, complete=True, version=1, host=None):
+    def write(*packets, complete=True, version=1, host=None, more=None):
         top = tmp_path / "a.lp"
         (top / "kernel").mkdir(parents=True)
         (top / "kernel" / "metadata").write_text(METADATA % version)
@@ -58,7 +58,7 @@ def fixture_recording(tmp_path):
             "start_ns": "1000", "end_ns": "9000", "complete": complete, "cpus": 1,
             "clocks": [{"monotonic": "1000", "realtime": "1700000000000000123",
                         "boottime": "1000"}],
-            "lost": {"records": 0, "by_reason": {}}}))
+            "lost": {"records": 0, "by_reason": {}}} | (more or {})))
         return top
     return write
 
@@ -128,6 +128,71 @@ def test_refused(recording, what, words):
     assert words in result.stderr and len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("more", [
+    {"start_ns": "9223372036854775807"}, {"end_ns": "9223372036854775807"}, {"end_ns": "999"},
+    {"end_ns": "-9223372036854775808"}, {"start_ns": 1e30}, {"start_ns": None},
+    {"clocks": [{}]}, {"clocks": [{"monotonic": "5", "realtime": "-9223372036854775808"}]},
+    {"clocks": [{"monotonic": "5", "realtime": "5"}, {"monotonic": "4", "realtime": "6"}]}])
+def test_impossible_times(recording, more):
+    result = info(recording(three_switches(), more=more))
+    assert result.returncode == 1 and result.stdout == ""
+    assert "host.json: " in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("more", [
+    {"lost": {"records": -1, "by_reason": [1, 2]}}, {"clocks": 7}, {"cpus": -1e30},
+    {"host": None, "kernel": []}, {"command": {"argv": [1, None]}}, {"disks": [None, 1, {}]},
+    {"lost": [], "recorder": {"cpu_pct": "x"}, "cgroup_mounts": "x", "report": 1}])
+def test_fields_of_another_kind(recording, more):
+    """They count as missing."""
+    result = info("--json", recording(three_switches(), more=more))
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["records"]["switch"] == 3
+
+
+@pytest.mark.parametrize("streams, kept, says", [
+    ([{"cpu": 0, "bytes": "416"}], 1, ""),
+    ([{"cpu": 0, "bytes": "832"}], 1, "stream_0: offset 416: the file ends too early"),
+    ([{"cpu": 0, "bytes": "416"}], 2, "stream_0: offset 832: the file is longer than"),
+    ([{"cpu": 0, "bytes": "416"}, {"cpu": 1, "bytes": "9"}], 1,
+     "stream_1: offset 0: the file is missing"),
+    ([{"cpu": 7, "bytes": "416"}], 0, "stream_0: offset 0: the file is not of this recording"),
+])
+def test_files_are_as_they_were_written(recording, streams, kept, says):
+    """Cut between two packets a file looks whole: only host.json knows."""
+    one = three_switches()
+    two = packet(5000, 7000, [switch(5000, 7, 0), switch(6000, 0, 7), switch(7000, 7, 0)], 1)
+    top = recording(one, *[two] * (kept > 1), more={"streams": streams})
+    for _ in range(2):  # read, then from the history
+        result = info("--json", top)
+        answer = json.loads(result.stdout)
+        assert says in answer["damage"] and bool(says) == bool(answer["damage"])
+        assert result.returncode == (3 if says else 0)
+        assert answer["records"]["switch"] == 3 * kept
+
+
+@pytest.mark.parametrize("name", ["host.json", "kernel/metadata", "kernel/stream_0"])
+def test_no_file_is_waited_for(recording, name):
+    top = recording(three_switches())
+    (top / name).unlink()
+    os.mkfifo(top / name)
+    result = info(top)
+    assert result.returncode == 1
+    assert result.stderr.endswith(f"{name}: not a file\n") and not result.stdout
+
+
+def test_names_do_not_command_the_terminal(recording, tmp_path):
+    evil = "\x1b[2J\r\n\x9b"
+    result = info(recording(three_switches(), more={
+        "host": evil, "kernel": evil, "command": {"argv": [evil], "pid": 1}}))
+    assert result.returncode == 0
+    assert "host      \\x1b[2J\\x0d\\x0a\\xc2\\x9b, 1 CPUs" in result.stdout
+    assert not set(result.stdout) & set("\x1b\r\x9b")
+    result = info(tmp_path / evil)
+    assert result.returncode == 1
+    assert len(result.stderr.splitlines()) == 1 and "\x1b" not in result.stderr
+
+
 def test_no_recording(tmp_path):
     for path in (tmp_path, tmp_path / "none"):
         result = info(path)
@@ -149,7 +214,7 @@ def test_two_at_once(recording):
     """Both build; neither sees half of the other's, and nothing is left over."""
     top = recording(*[packet(2000 + 1000 * i, 2999 + 1000 * i,
                              [switch(2000 + 1000 * i + j, 7 * (j % 2), 7 - 7 * (j % 2))
-                              for j in range(1000)]) for i in range(200)])
+                              for j in range(1000)], i) for i in range(200)])
     runs = [subprocess.Popen([LONGPOLE, "info", "--json", str(top)], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True) for _ in range(4)]
     for one in runs:

@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "base/plain.h"
 #include "base/scoped.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -288,6 +289,7 @@ static void json_escapes(void **state)
 		{"\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"\n"},
 		{"x\xe2\x82", "\"x\xef\xbf\xbd\xef\xbf\xbd\"\n"}, /* cut short */
 		{"\xf4\x8f\xbf\xbf", "\"\xf4\x8f\xbf\xbf\"\n"},	  /* U+10FFFF */
+		{"\xc2\x9b\xc2\xa0", "\"\\u009b\xc2\xa0\"\n"},	  /* CSI; a blank */
 	};
 
 	(void)state;
@@ -296,6 +298,35 @@ static void json_escapes(void **state)
 
 		assert_string_equal(got, cases[i].out);
 	}
+}
+
+static void plain_cannot_command_a_terminal(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{"GET /a b\\", "GET /a b\\"},
+		{"\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x9e", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x9e"},
+		{"a\033[2J\n\r\x7f", "a\\x1b[2J\\x0a\\x0d\\x7f"},
+		{"\xc2\x9b[2J\xc2\xa0", "\\xc2\\x9b[2J\xc2\xa0"}, /* CSI in one character */
+		{"\x9b\xff\xc3", "\\x9b\\xff\\xc3"},
+		{"\xe2\x80\xaex\xe2\x81\xa6\xe2\x80\xa8\xd8\x9c",
+		 "\\xe2\\x80\\xaex\\xe2\\x81\\xa6\\xe2\\x80\\xa8\\xd8\\x9c"},
+		{"\xe2\x80\x94\xe2\x80\xa6\xe2\x80\xb0", "\xe2\x80\x94\xe2\x80\xa6\xe2\x80\xb0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		scoped(str_fini) struct str once = {0}, twice = {0};
+
+		plain_add(&once, cases[i].in);
+		assert_string_equal(str_get(&once), cases[i].out);
+		plain_add(&twice, once.buf);
+		assert_string_equal(twice.buf, once.buf);
+	}
+	assert_int_equal(plain_columns("a\xc3\xa9\xe2\x82\xac", 6), 3);
+	assert_int_equal(plain_bytes("a\xc3\xa9\xe2\x82\xac", 2), 3);
+	assert_int_equal(plain_bytes("ab", 9), 2);
 }
 
 static void write_sample(struct json *j)
@@ -590,6 +621,20 @@ static void io_files_are_whole_or_not_there(void **state)
 	assert_non_null(strstr(err.text, path));
 }
 
+static void io_never_waits_on_a_fifo(void **state)
+{
+	char path[] = "/tmp/longpole-test.XXXXXX";
+	scoped(free) char *text = NULL;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0 && !close(fd) && !unlink(path) && !mkfifo(path, 0600));
+	assert_int_equal(io_read_file(path, 100, &text, NULL, NULL), -EINVAL);
+	assert_null(text);
+	unlink(path);
+	assert_int_equal(io_read_file("/dev/zero", 100, &text, NULL, NULL), -EINVAL);
+}
+
 static void io_reads_proc(void **state)
 {
 	scoped(free) char *text = NULL;
@@ -621,6 +666,8 @@ int main(void)
 		cmocka_unit_test(io_survives_a_bad_disk),
 		cmocka_unit_test(io_files_are_whole_or_not_there),
 		cmocka_unit_test(io_reads_proc),
+		cmocka_unit_test(io_never_waits_on_a_fifo),
+		cmocka_unit_test(plain_cannot_command_a_terminal),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
