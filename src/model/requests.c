@@ -276,6 +276,14 @@ static uint32_t request_name(struct model *m, struct sock *s, const struct op *o
 	return plain_name(m, s, op);
 }
 
+/* Did the first data of a connection come before the recording began?  Of UNIX sockets it is not
+ * known which were there before. */
+static bool nobody_saw(struct model *m, const struct sock *s, const struct thread_state *t)
+{
+	return s->there_before && !s->used &&
+	       names_socket(m->names, t->op.socket)->family != AF_UNIX;
+}
+
 static void open_request(struct model *m, struct sock *s, struct thread_state *t,
 			 const char *first_line)
 {
@@ -294,9 +302,8 @@ static void open_request(struct model *m, struct sock *s, struct thread_state *t
 				.parent = NO_INDEX};
 	if (t->op.arrived_ns != NO_TIME)
 		r->r.start_ns = max_ns(t->op.arrived_ns, m->start_ns);
-	/* Its data came before the recording began, or that is likely: nobody saw them come. */
-	r->r.cut_start = t->op.arrived_ns == NO_TIME ? s->there_before && !s->used
-						     : t->op.arrived_ns < m->start_ns;
+	r->r.cut_start =
+		t->op.arrived_ns == NO_TIME ? nobody_saw(m, s, t) : t->op.arrived_ns < m->start_ns;
 	r->chain_thread = NO_INDEX;
 	r->chain_ns = NO_TIME;
 	s->open = r;

@@ -402,6 +402,25 @@ static void arrived_before(void **state)
 	bench_free(b);
 }
 
+/* An accepted UNIX socket looks like one that was there before: its first request is whole. */
+static void first_on_a_unix_socket(void **state)
+{
+	struct bench *b = start();
+	struct event e = {.ts_ns = 1002,
+			  .kind = EVENT_SOCKET,
+			  .socket = {.cookie = A, .family = AF_UNIX, .path = "/run/db"}};
+
+	(void)state;
+	bench_feed(b, &e);
+	e = ev_io(2000, EVENT_RECV, A, SERVER, 50, 50);
+	bench_feed(b, &e);
+	send_it(b, 2010, A, SERVER, 50, 50, 0);
+	finish(b, 3000);
+	assert_int_equal(requests(b), 1);
+	assert_false(request(b, 0).cut_start);
+	bench_free(b);
+}
+
 /* What an event loop asks on a timer of its own, long after an answer, is for nobody's sake; what
  * it asks for a request that it has yet to answer is that one's. */
 static void timer_of_an_event_loop(void **state)
@@ -560,6 +579,7 @@ int main(void)
 		cmocka_unit_test(end_of_stream),
 		cmocka_unit_test(cut_start_and_greeting),
 		cmocka_unit_test(arrived_before),
+		cmocka_unit_test(first_on_a_unix_socket),
 		cmocka_unit_test(timer_of_an_event_loop),
 		cmocka_unit_test(continue_and_upgrade),
 		cmocka_unit_test(streaming),
