@@ -557,11 +557,25 @@ int requests_thread_ends(struct model *m, int thread, int64_t at_ns, struct err 
 	return end_op(m, t, at_ns, err);
 }
 
+/* Who has exited answers no more.  Not every close is recorded: not those of UNIX sockets. */
+static bool process_has_gone(const struct model *m, int thread)
+{
+	const struct thread *t = names_thread(m->names, thread);
+	const struct thread *leader;
+
+	if (!t || t->end_ns == NO_TIME)
+		return false;
+	leader = names_thread(m->names, names_leader(m->names, thread, t->first_ns));
+	return !leader || leader->end_ns != NO_TIME;
+}
+
 /* The recording ends in the middle of it, or maybe only before the next one. */
 static int cut_request(struct model *m, struct sock *s, int64_t end_ns, struct err *err)
 {
 	struct request *r = &s->open->r;
 
+	if (r->last_thread == NO_INDEX && process_has_gone(m, s->open->chain_thread))
+		return 0;
 	if (!s->open->answered) {
 		r->cut_end = true;
 		r->end_ns = end_ns;

@@ -421,6 +421,29 @@ static void first_on_a_unix_socket(void **state)
 	bench_free(b);
 }
 
+/* A goodbye that a process reads before it exits is no request that the recording's end cut. */
+static void goodbye(void **state)
+{
+	struct bench *b = start();
+	struct event e = {.ts_ns = 1002,
+			  .kind = EVENT_SOCKET,
+			  .socket = {.cookie = A, .family = AF_UNIX, .path = "/run/db"}};
+
+	(void)state;
+	bench_feed(b, &e);
+	e.socket.cookie = B;
+	bench_feed(b, &e);
+	recv_more(b, 2000, A, SERVER, 5, 5);
+	recv_more(b, 2010, B, WORKER, 5, 5);
+	e = ev_thread(2020, LIFE_EXIT, SERVER, "server");
+	bench_feed(b, &e);
+	finish(b, 3000);
+	assert_int_equal(requests(b), 1);
+	assert_int_equal(request(b, 1).first_thread, bench_thread(b, WORKER, 2000));
+	assert_true(request(b, 1).cut_end);
+	bench_free(b);
+}
+
 /* What an event loop asks on a timer of its own, long after an answer, is for nobody's sake; what
  * it asks for a request that it has yet to answer is that one's. */
 static void timer_of_an_event_loop(void **state)
@@ -580,6 +603,7 @@ int main(void)
 		cmocka_unit_test(cut_start_and_greeting),
 		cmocka_unit_test(arrived_before),
 		cmocka_unit_test(first_on_a_unix_socket),
+		cmocka_unit_test(goodbye),
 		cmocka_unit_test(timer_of_an_event_loop),
 		cmocka_unit_test(continue_and_upgrade),
 		cmocka_unit_test(streaming),
