@@ -107,6 +107,8 @@ struct cmd_args {
 bool args_has(const struct cmd_args *args, const char *name);
 size_t args_count(const struct cmd_args *args, const char *name);
 /* The last value given, or the fallback. */
+/* --duration, 0 if it was not given: then there is no end.  CMD_USAGE if it is no time at all. */
+int args_duration(const struct cmd_args *args, int64_t *ret_ns, struct err *err);
 int64_t args_int(const struct cmd_args *args, const char *name, int64_t fallback);
 double args_percent(const struct cmd_args *args, const char *name, double fallback);
 const char *args_str(const struct cmd_args *args, const char *name, const char *fallback);

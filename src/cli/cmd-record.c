@@ -92,7 +92,6 @@ static int run(const struct cmd_args *args, struct err *err)
 	struct record_options opt = {
 		.dir = args_str(args, "output", default_name(name, sizeof(name))),
 		.buffer_bytes = (size_t)args_int(args, "buffer", 0),
-		.duration_ns = args_int(args, "duration", 0),
 		.command = args->command,
 		.raw_text = args_has(args, "raw-text"),
 		.report_cgroups = cgroups,
@@ -100,8 +99,10 @@ static int run(const struct cmd_args *args, struct err *err)
 		.stop = &stopped,
 	};
 	struct record_result result;
-	int rc;
+	int rc = args_duration(args, &opt.duration_ns, err);
 
+	if (rc)
+		return rc;
 	catch_signals();
 	rc = record_run(&opt, &result, err);
 	if (rc < 0)

@@ -129,10 +129,13 @@ static int read_instant(const struct cmd_args *args, const char *name, struct wh
 static int check_numbers(const struct cmd_args *args, struct err *err)
 {
 	double percentile = args_percent(args, "percentile", 95);
+	int64_t duration_ns;
 
 	if (percentile <= 0 || percentile >= 100)
 		return args_wrong(err, "--percentile: '%s' is not between 0 and 100",
 				  args_str(args, "percentile", ""));
+	if (args_duration(args, &duration_ns, err))
+		return CMD_USAGE;
 	if (args_int(args, "pid", 0) > INT32_MAX)
 		return args_wrong(err, "--pid: '%s' is no process id", args_str(args, "pid", ""));
 	if (args_int(args, "top", 0) > 1000)

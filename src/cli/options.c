@@ -341,3 +341,14 @@ const char *args_str(const struct cmd_args *args, const char *name, const char *
 
 	return n ? value_at(args, name, n - 1)->text : fallback;
 }
+
+int args_duration(const struct cmd_args *args, int64_t *ret_ns, struct err *err)
+{
+	int64_t ns = args_int(args, "duration", 0);
+
+	if (args_has(args, "duration") && !ns)
+		return args_wrong(err, "'%s' is no value for --duration: it takes more than 0",
+				  args_str(args, "duration", ""));
+	*ret_ns = ns;
+	return CMD_FINE;
+}

@@ -59,18 +59,28 @@ static bool take_clock(const char **s, int64_t *ret_ns)
 	return true;
 }
 
-/* YYYY-MM-DD, then T or a blank. */
+/* Of a month of the Gregorian calendar, 1 to 12. */
+static int days_in(int year, int month)
+{
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
+	return days[month - 1] + (month == 2 && leap);
+}
+
+/* YYYY-MM-DD, then T or a blank.  Years whose nanoseconds fit. */
 static bool take_date(const char **s, struct why_when *ret)
 {
 	ret->year = take_number(s, 4);
-	if (ret->year < 0 || !take_char(s, '-'))
+	if (ret->year < 1970 || ret->year > 2200 || !take_char(s, '-'))
 		return false;
 	ret->month = take_number(s, 2);
 	if (ret->month < 1 || ret->month > 12 || !take_char(s, '-'))
 		return false;
 	ret->day = take_number(s, 2);
 	ret->dated = true;
-	return ret->day >= 1 && ret->day <= 31 && (take_char(s, 'T') || take_char(s, ' '));
+	return ret->day >= 1 && ret->day <= days_in(ret->year, ret->month) &&
+	       (take_char(s, 'T') || take_char(s, ' '));
 }
 
 /* Z, +HH:MM, -HHMM; nothing is local time. */

@@ -52,6 +52,7 @@ struct session {
 	struct progress progress;
 	int64_t interval_ns, host_written_ns;
 	int nice;    /* as it was */
+	bool begun;  /* there is something to keep */
 	bool failed; /* the trace cannot grow any more */
 };
 
@@ -164,6 +165,8 @@ static void say_limits(const struct session *s)
 		log_debug("requests are seen where system calls end");
 	if (l->no_blocks)
 		log_warn("this kernel does not show block requests");
+	if (s->opt->buffer_bytes > l->buffer_bytes)
+		log_warn("the ring buffers have %zu MiB, which is the most", l->buffer_bytes >> 20);
 	log_debug("memory: %d CPUs, each %zu KiB of ring and %d KiB of packet", l->cpus,
 		  l->buffer_bytes / 1024, CTF_PACKET_BYTES / 1024);
 }
@@ -239,7 +242,8 @@ static bool is_over(struct session *s, int64_t now)
 
 static int64_t until_next(const struct session *s, int64_t now)
 {
-	int64_t left = s->opt->duration_ns ? s->host.start_ns + s->opt->duration_ns - now : SECOND;
+	int64_t left =
+		s->opt->duration_ns ? s->opt->duration_ns - (now - s->host.start_ns) : SECOND;
 
 	return left < s->interval_ns ? (left > 0 ? left : 0) : s->interval_ns;
 }
@@ -369,6 +373,7 @@ int record_run(const struct record_options *opt, struct record_result *ret, stru
 	if (rc >= 0)
 		rc = begin(&s);
 	if (rc >= 0) {
+		s.begun = true;
 		cost_begin(&s.cost);
 		rc = run(&s);
 	}
@@ -379,7 +384,7 @@ int record_run(const struct record_options *opt, struct record_result *ret, stru
 	loaded_close(&s.loaded);
 	setpriority(PRIO_PROCESS, 0, s.nice);
 	command_fini(&s.command);
-	folder_fini(&s.folder, rc < 0 && !s.host.start_ns);
+	folder_fini(&s.folder, rc < 0 && !s.begun);
 	host_fini(&s.host);
 	return rc;
 }

@@ -62,6 +62,8 @@ def test_no_command_is_wrong_usage():
     (["completion", "--verbose=3", "bash"], "'3'"),
     (["completion", "--verb", "bash"], "'--verb'"),
     (["completion", "bash", "--", "ls"], "'--'"),
+    (["record", "-d", "0"], "'0'"),
+    (["why", "-d", "0ms"], "'0ms'"),
     (["man-options", "frobnicate", "name"], "'frobnicate'"),
     (["man-options", "completion", "frob"], "'frob'"),
 ])

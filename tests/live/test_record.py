@@ -277,6 +277,12 @@ def test_command_status(lab):
 def test_command_that_is_not_there(lab):
     said = record(lab, "-o", "x.lp", command=["/no/such/program"], status=1).stderr
     assert len(said.splitlines()) == 1 and "/no/such/program" in said
+    assert not (lab.dir / "x.lp").exists()
+
+
+def test_longest_duration(lab):
+    record(lab, "-o", "long.lp", "-d", "2562047h", command=["true"])
+    assert host(lab.dir / "long.lp")["complete"] is True
 
 
 def test_folder_is_there(lab):

@@ -306,9 +306,12 @@ static void test_when(void **state)
 	assert_int_equal(when("2026-11-29 23:32:11"), 1000);
 	assert_int_equal(when("2026-11-30T01:32:11+02:00"), 1000);
 	assert_int_equal(when("2026-11-29T22:32:11-0100"), 1000);
-	for (const char *const *bad = (const char *const[]){"24:00:00", "1:2:3", "x", "12:60",
-							    "2026-13-01T00:00:00Z", "12:00:00Z",
-							    "12:00:00 pm", "", NULL};
+	assert_true(when("2024-02-29T00:00:00Z") < 0 && when("2200-12-31T23:59:59Z") > 0);
+	for (const char *const *bad =
+		     (const char *const[]){"24:00:00", "1:2:3", "x", "12:60",
+					   "2026-13-01T00:00:00Z", "12:00:00Z", "12:00:00 pm", "",
+					   "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z",
+					   "2026-02-29T00:00:00Z", NULL};
 	     *bad; bad++)
 		assert_int_equal(why_when_parse(*bad, &w, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "is no instant"));
