@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What recording costs a context switch: perf bench sched pipe on one CPU, alone, under longpole,
-# under perf record of the same facts.  Interleaved runs, medians.
+# under perf record of the same facts.  Interleaved runs; medians, and the least and most of each.
 #   bench/sched-pipe.sh [RUNS [LOOPS]]
 set -eu
 runs=${1:-7} loops=${2:-200000}
@@ -25,16 +25,20 @@ for _ in $(seq "$runs"); do
 	echo "$alone $ours $perf $lost"
 done >"$work/table"
 
-median()
+# spread COLUMN: "median (least to most)"
+spread()
 {
-	awk -v c="$1" '{ print $c }' "$work/table" | sort -n | sed -n "$(((runs + 1) / 2))p"
+	awk -v c="$1" '{ print $c }' "$work/table" | sort -n | awk '
+		{ a[NR] = $1 }
+		END { printf "%.2f (%.2f to %.2f)", a[int((NR + 1) / 2)], a[1], a[NR] }'
 }
 
-awk -v a="$(median 1)" -v o="$(median 2)" -v p="$(median 3)" -v runs="$runs" '
+alone=$(spread 1) ours=$(spread 2) perf=$(spread 3)
+echo "sched pipe, us an operation, median of $runs runs (least to most):"
+echo "  alone $alone, longpole $ours, perf $perf"
+awk -v a="${alone%% *}" -v o="${ours%% *}" -v p="${perf%% *}" '
 	{ lost += $4 }
 	END {
-		printf "sched pipe, median of %d runs: alone %.2f us, longpole %.2f, perf %.2f\n",
-			runs, a, o, p
-		printf "added: longpole %.2f us, perf %.2f us, ratio %.3f; lost %d\n",
+		printf "  added: longpole %.2f us, perf %.2f us, ratio %.3f; lost %d\n",
 			o - a, p - a, (o - a) / (p - a), lost
 	}' "$work/table"
