@@ -169,6 +169,9 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct list_head thread_node;
 	struct css_set *cgroups;
+	struct sched_info {
+		u64 last_arrival; /* on a CPU, by the run queue's clock */
+	} sched_info;
 };
 
 #if defined(__TARGET_ARCH_x86)

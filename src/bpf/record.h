@@ -303,6 +303,7 @@ enum rec_role {
 enum {
 	REC_NEXT_FIRST = 1,	  /* first run of a new thread */
 	REC_NEXT_MIGRATED = 2,	  /* moved to another queue while runnable */
+	REC_NEXT_LATE = 4,	  /* not seen when it happened, at prev_since, but when next left */
 	REC_THREAD_KERNEL = 1,	  /* PF_KTHREAD */
 	REC_THREAD_RUNNING = 2,	  /* on a CPU at the snapshot */
 	REC_SEND_MORE = 1,	  /* MSG_MORE */

@@ -287,6 +287,46 @@ inlined void arrive(struct recorder_cpu *cs, struct task_struct *p, struct recor
 	cs->done_ns = 0;
 }
 
+/* When p came to this CPU by the kernel's own account, not before the last switch seen; 0: the
+ * kernel keeps none. */
+inlined u64 came_by_account(const struct recorder_cpu *cs, struct task_struct *p, u64 now)
+{
+	u64 clock, came;
+
+	if (!bpf_core_field_exists(p->sched_info.last_arrival))
+		return 0;
+	clock = p->se.cfs_rq->rq->clock;
+	came = p->sched_info.last_arrival;
+	if (!came || clock <= came || clock - came >= now)
+		return 0;
+	came = now - (clock - came);
+	return came > cs->since ? came : cs->since;
+}
+
+/* Switches away from some threads are not seen (those of pid 1 on some virtual machines): the one
+ * that brought p is told now that p leaves, with the stamps of the absence that it ended. */
+inlined void coming_unseen(struct recorder_cpu *cs, struct task_struct *p,
+			   struct recorder_thread *t, u64 now)
+{
+	struct rec_switch *r;
+	u64 came;
+
+	if (!cs->in_known || cs->in_tid == (u32)p->pid || !(t->left || t->waking))
+		return;
+	came = came_by_account(cs, p, now);
+	r = came ? RESERVE(cs, now, SWITCH, switch) : NULL;
+	if (!r)
+		return;
+	CLEAR_BODY(r);
+	r->prev_tid = cs->in_tid;
+	r->prev_since = came;
+	r->prev_syscall = -1;
+	put_next(r, p, t);
+	r->next_flags |= REC_NEXT_LATE;
+	submit(r);
+	arrive(cs, p, t, came);
+}
+
 inlined void idle_leaves(struct recorder_thread *t)
 {
 	t->why = REC_WHY_IDLE;
@@ -328,10 +368,12 @@ inlined int handle_switch(struct task_struct *prev, struct task_struct *next, u6
 
 	if (!cs)
 		return 0;
-	if (prev->pid && (left = thread_state(cs, prev)))
+	if (prev->pid && (left = thread_state(cs, prev))) {
+		coming_unseen(cs, prev, left, now);
 		leave(cs, prev, left, state, now);
-	else
+	} else {
 		idle_leaves(&cs->idle);
+	}
 	if (next->pid)
 		came = thread_state(cs, next);
 	if (cfg_steal_offset)

@@ -112,6 +112,7 @@ struct event_switch {
 	int queue_cpu;
 	int64_t quota_ns;
 	bool first, migrated;
+	bool late; /* told when next left again: it happened at prev_since_ns */
 };
 
 struct event_thread {

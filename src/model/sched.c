@@ -327,12 +327,26 @@ static int come(struct model *m, const struct event *e, int thread, struct err *
 	return rc ? rc : emit_absence(m, t, &t->absence, err);
 }
 
+/* It happened before it was told; nothing else was seen on this CPU since. */
+static int late_switch(struct model *m, const struct event *e, struct err *err)
+{
+	struct event then = *e;
+
+	then.ts_ns = clamp_ns(e->sw.prev_since_ns, cpu_at(m, e->cpu)->since_ns, e->ts_ns);
+	then.sw.prev_since_ns = NO_TIME;
+	then.sw.late = false;
+	return sched_switch(m, &then, err);
+}
+
 int sched_switch(struct model *m, const struct event *e, struct err *err)
 {
 	const struct event_switch *sw = &e->sw;
-	int prev = model_thread(m, sw->prev_tid, sw->prev_pid), next, rc = 0;
+	int prev, next, rc = 0;
 	struct cpu_state *c;
 
+	if (sw->late && sw->prev_since_ns != NO_TIME)
+		return late_switch(m, e, err);
+	prev = model_thread(m, sw->prev_tid, sw->prev_pid);
 	if (prev != NO_INDEX)
 		rc = end_run(m, e, prev, err);
 	if (!rc && prev > THREAD_IDLE)

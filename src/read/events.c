@@ -63,7 +63,8 @@ static void from_switch(const struct rec_switch *r, struct event *e)
 				      .queue_cpu = r->next_queue_cpu,
 				      .quota_ns = lasting(r->next_quota),
 				      .first = r->next_flags & REC_NEXT_FIRST,
-				      .migrated = r->next_flags & REC_NEXT_MIGRATED};
+				      .migrated = r->next_flags & REC_NEXT_MIGRATED,
+				      .late = r->next_flags & REC_NEXT_LATE};
 }
 
 static void from_thread(const struct rec_thread *r, struct event *e)

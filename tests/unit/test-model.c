@@ -292,6 +292,49 @@ static void unknown_prev(void **state)
 }
 
 /*
+ * CPU 0: A blocks at 80, B comes at 100; B's switch back to A at 170 is told only when A leaves at
+ * 200, with what woke A (at 150, in the queue at 155).  A blocked, queued, ran; B ran until then.
+ *	A  run ..80 | blocked 80..155 | queue 155..170 | run 170..200
+ *	B             run 100..170
+ */
+static void told_late(void **state)
+{
+	struct bench *b = bench_new(50);
+	struct event e = ev_switch(80, 0, A, 0);
+	struct absence x;
+	struct run r;
+
+	(void)state;
+	bench_feed(b, &e);
+	e = ev_switch(100, 0, 0, B);
+	bench_feed(b, &e);
+	e = ev_switch(200, 0, B, A);
+	e.sw.why = WHY_UNKNOWN;
+	e.sw.late = true;
+	e.sw.prev_since_ns = 170;
+	e.sw.left_ns = 80;
+	e.sw.waking_ns = 150;
+	e.sw.runnable_ns = 155;
+	e.sw.by = BY_TIMER;
+	bench_feed(b, &e);
+	e = ev_switch(200, 0, A, 0);
+	e.sw.prev_since_ns = 170;
+	bench_feed(b, &e);
+	bench_finish(b, 300);
+	bench_check(b);
+	x = absence_at(b, A, 0);
+	assert_int_equal(x.start_ns, 80);
+	assert_int_equal(x.runnable_ns, 155);
+	assert_int_equal(x.end_ns, 170);
+	assert_int_equal(x.by, BY_TIMER);
+	for (int i = 0; (r = run_at(b, 0, i)).end_ns <= 170; i++)
+		assert_true(r.start_ns < 100 || r.end_ns == 170);
+	assert_int_equal(r.start_ns, 170);
+	assert_int_equal(r.end_ns, 200);
+	bench_free(b);
+}
+
+/*
  * 100: B came on CPU 0; the switch to A is not seen.  A receives at 160 and 180: it has been
  * there since 160 at the latest, until it leaves at 200.
  */
@@ -559,8 +602,9 @@ int main(void)
 		cmocka_unit_test(migration),	       cmocka_unit_test(life_and_reuse),
 		cmocka_unit_test(waker_that_has_gone), cmocka_unit_test(unknown_prev),
 		cmocka_unit_test(seen_at_work),	       cmocka_unit_test(halves_that_do_not_fit),
-		cmocka_unit_test(open_ends),	       cmocka_unit_test(block_slots),
-		cmocka_unit_test(random_events),       cmocka_unit_test(round_trips),
+		cmocka_unit_test(told_late),	       cmocka_unit_test(open_ends),
+		cmocka_unit_test(block_slots),	       cmocka_unit_test(random_events),
+		cmocka_unit_test(round_trips),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
