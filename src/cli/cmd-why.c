@@ -102,6 +102,7 @@ static int record_first(const struct cmd_args *args, const char *dir, struct err
 				     .buffer_bytes = (size_t)args_int(args, "buffer", 0),
 				     .duration_ns = args_int(args, "duration", 0),
 				     .command = args->command,
+				     .command_to_stderr = args_has(args, "json"),
 				     .stop = &stop};
 	int priority = getpriority(PRIO_PROCESS, 0), rc;
 	struct record_result result;

@@ -10,13 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void child_main(int go, int fail, char *const *argv)
+static void child_main(int go, int fail, char *const *argv, bool to_stderr)
 {
 	char byte;
 	int code;
 
 	if (read(go, &byte, 1) != 1)
 		_exit(127);
+	if (to_stderr)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
 	execvp(argv[0], argv);
 	code = errno;
 	if (write(fail, &code, sizeof(code)) < 0)
@@ -24,7 +26,7 @@ static void child_main(int go, int fail, char *const *argv)
 	_exit(127);
 }
 
-int command_start(struct command *c, char *const *argv, struct err *err)
+int command_start(struct command *c, char *const *argv, bool to_stderr, struct err *err)
 {
 	int go[2], fail[2];
 
@@ -42,7 +44,7 @@ int command_start(struct command *c, char *const *argv, struct err *err)
 	if (c->pid == 0) {
 		close(go[1]);
 		close(fail[0]);
-		child_main(go[0], fail[1], argv);
+		child_main(go[0], fail[1], argv, to_stderr);
 	}
 	close(go[0]);
 	close(fail[1]);

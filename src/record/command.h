@@ -15,7 +15,7 @@ struct command {
 	int status;  /* wait status; -1: runs */
 };
 
-int command_start(struct command *c, char *const *argv, struct err *err);
+int command_start(struct command *c, char *const *argv, bool to_stderr, struct err *err);
 int command_go(struct command *c, char *const *argv, struct err *err);
 /* True once it has ended; status is then set.  Never waits. */
 bool command_ended(struct command *c);

@@ -369,7 +369,7 @@ int record_run(const struct record_options *opt, struct record_result *ret, stru
 	host_init(&s.host);
 	s.nice = getpriority(PRIO_PROCESS, 0);
 	/* before it gets faster and loses its rights: the command inherits neither */
-	rc = command_start(&s.command, opt->command, err);
+	rc = command_start(&s.command, opt->command, opt->command_to_stderr, err);
 	if (rc >= 0)
 		rc = begin(&s);
 	if (rc >= 0) {

@@ -16,11 +16,12 @@ struct recorder;
 struct record_options {
 	const char *dir; /* NAME.lp; must not exist, unless it is an old recording and replace */
 	bool replace;
-	size_t buffer_bytes;  /* per CPU, rounded up to a power of two; 0: 8 MiB */
-	int64_t duration_ns;  /* 0: until stopped */
-	char *const *command; /* argv of `-- CMD`, NULL: none */
-	bool raw_text;	      /* keep query strings */
-	bool quiet;	      /* no progress line */
+	size_t buffer_bytes;	/* per CPU, rounded up to a power of two; 0: 8 MiB */
+	int64_t duration_ns;	/* 0: until stopped */
+	char *const *command;	/* argv of `-- CMD`, NULL: none */
+	bool command_to_stderr; /* its standard output; ours is for data */
+	bool raw_text;		/* keep query strings */
+	bool quiet;		/* no progress line */
 	/* what a later report is to be limited to; all is recorded anyway.  NULL-, 0-terminated */
 	const char *const *report_cgroups;
 	const int64_t *report_pids;

@@ -71,9 +71,9 @@ OTHERS = ("lock", "child", "callee")  # the last of these on the way is the caus
 def test_release(lab, kind):
     done = subprocess.run([LONGPOLE, "why", "--json", "--", sys.executable, "-c", PROGRAM, kind],
                           capture_output=True, text=True, timeout=60, check=False, cwd=lab.dir)
-    lines = done.stdout.splitlines()
-    pid, computed_ns = map(int, lines[0].split())
-    answer = json.loads("\n".join(lines[1:]))
+    # With --json the command's own output is on stderr, the answer alone on stdout.
+    pid, computed_ns = map(int, done.stderr.splitlines()[0].split())
+    answer = json.loads(done.stdout)
     path = answer["slowest"][0]["path"]
     # Its CPU clock runs on in interrupts and while the hypervisor runs others.
     worked = [s for s in path if s["tid"] == pid and s["state"] == "running"]
