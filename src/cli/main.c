@@ -8,8 +8,10 @@
 #include "cli/commands.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DECLARE(name) extern const struct cmd cmd_##name;
 COMMANDS(DECLARE)
@@ -24,6 +26,8 @@ const struct cmd *cmd_find(const char *name)
 			return cmd_list[i];
 	return NULL;
 }
+
+static bool explained; /* why the command failed was said */
 
 static int unknown_command(const char *word)
 {
@@ -58,7 +62,8 @@ static int run_command(const struct cmd *cmd, char **words)
 		help_command(cmd);
 	else if (!rc)
 		rc = cmd->run(&args, &err);
-	if (err.code && rc)
+	explained = err.code && rc;
+	if (explained)
 		log_error("%s: %s", cmd->name, err.text);
 	if (rc == CMD_USAGE)
 		log_error("'longpole %s --help' tells what it takes", cmd->name);
@@ -92,12 +97,23 @@ static int close_stdout(int status)
 	errno = 0;
 	if (fclose(stdout) == 0 && !failed)
 		return status;
-	if (errno != EPIPE)
+	if (errno != EPIPE && !explained)
 		log_error("cannot write to standard output: %s", strerror(errno ? errno : EIO));
 	return CMD_FAILED;
 }
 
+/* Else the next file that is opened takes the number of one that is closed, and messages go into
+ * the recording.  Writing to such a stdout still fails. */
+static void hold_standard_files(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			return;
+}
+
 int main(int argc, char **argv)
 {
+	hold_standard_files();
 	return close_stdout(argc ? dispatch(argv + 1) : CMD_USAGE);
 }

@@ -114,6 +114,16 @@ def test_full_disk_is_a_failure():
     assert "No space left" in done.stderr
 
 
+def test_files_do_not_take_the_place_of_closed_ones():
+    """Messages would be written into whatever is opened next."""
+    done = subprocess.run(["sh", "-c", 'exec "$0" info "$1" <&- 2>&-', LONGPOLE, "/none"],
+                          stdout=subprocess.PIPE, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+    done = subprocess.run(["sh", "-c", 'exec "$0" help >&-', LONGPOLE], timeout=60, check=False,
+                          stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+
+
 def test_reader_that_goes_away_is_no_message():
     done = subprocess.run(["bash", "-c", 'for i in {1..50}; do "$0" help; done | head -n 1',
                            LONGPOLE], capture_output=True, text=True, timeout=60, check=False)

@@ -280,6 +280,15 @@ def test_command_that_is_not_there(lab):
     assert not (lab.dir / "x.lp").exists()
 
 
+def test_messages_do_not_go_into_the_recording(lab):
+    """With stderr closed the first file that is opened would take its number."""
+    subprocess.run(["sh", "-c", 'exec "$0" record -v -d 0.5 -o "$1" <&- >&- 2>&-', LONGPOLE,
+                    lab.dir / "closed.lp"], check=True)
+    assert of_kind(records(lab.dir / "closed.lp"), "switch")
+    assert subprocess.run([LONGPOLE, "info", lab.dir / "closed.lp"], check=False,
+                          stdout=subprocess.DEVNULL).returncode == 0
+
+
 def test_longest_duration(lab):
     record(lab, "-o", "long.lp", "-d", "2562047h", command=["true"])
     assert host(lab.dir / "long.lp")["complete"] is True
