@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 const struct io io_real = {.pwrite = pwrite, .pread = pread};
@@ -90,6 +91,16 @@ int io_read_file(const char *path, size_t limit, char **ret, size_t *ret_len, st
 		*ret_len = text.len;
 	*ret = str_take(&text);
 	return 0;
+}
+
+void io_many_files(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == files.rlim_max)
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
 }
 
 static int write_and_close(int fd, const void *data, size_t len)

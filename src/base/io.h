@@ -26,6 +26,8 @@ ssize_t io_pread_all(const struct io *io, int fd, void *data, size_t len, off_t 
 /* The whole file (at most limit bytes, -EFBIG beyond), NUL-terminated; the caller frees *ret.
  * Never waits: a fifo is no file. */
 int io_read_file(const char *path, size_t limit, char **ret, size_t *ret_len, struct err *err);
+/* Allows as many open files as the system lets this process have: one or two a CPU are needed. */
+void io_many_files(void);
 /* Writes PATH.tmp and renames it over path. */
 int io_write_file(const char *path, const void *data, size_t len, unsigned mode, struct err *err);
 

@@ -21,14 +21,16 @@ static void on_signal(int signal)
 	stopped = 1;
 }
 
-/* The first Ctrl-C ends the recording in order, the second one ends the program. */
+/* The first Ctrl-C ends the recording in order, the second one ends the program.  What nohup set
+ * to be ignored stays so. */
 static void catch_signals(void)
 {
-	struct sigaction a = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction old, a = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
 
 	sigaction(SIGINT, &a, NULL);
 	sigaction(SIGTERM, &a, NULL);
-	sigaction(SIGHUP, &a, NULL);
+	if (!sigaction(SIGHUP, NULL, &old) && old.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &a, NULL);
 }
 
 static const char *default_name(char *buf, size_t len)

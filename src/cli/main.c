@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,8 +113,23 @@ static void hold_standard_files(void)
 			return;
 }
 
+static void on_file_limit(int number)
+{
+	(void)number;
+}
+
+/* A write beyond ulimit -f then fails and is told of.  Not ignored: programs that are started
+ * would inherit that. */
+static void survive_file_limit(void)
+{
+	struct sigaction action = {.sa_handler = on_file_limit, .sa_flags = SA_RESTART};
+
+	sigaction(SIGXFSZ, &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	hold_standard_files();
+	survive_file_limit();
 	return close_stdout(argc ? dispatch(argv + 1) : CMD_USAGE);
 }

@@ -417,6 +417,7 @@ int streams_open(struct recording *r, struct err *err)
 	r->files->latest_ns = r->complete && r->end_ns
 				      ? r->end_ns + EDGE_NS
 				      : (r->end_ns ? r->end_ns : r->start_ns) + KILLED_NS;
+	io_many_files();
 	if (n > STREAMS_MAX)
 		rc = err_set(err, -E2BIG, "%s: too many streams", path.buf);
 	for (int i = 0; i < n && !rc; i++) {

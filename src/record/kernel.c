@@ -3,19 +3,38 @@
  * What this kernel offers, read from its type information.
  */
 #include "base/err.h"
+#include "base/log.h"
 #include "record/load.h"
 
 #include <bpf/btf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* libbpf's own words are for developers: shown with -v. */
+static int __attribute__((format(printf, 2, 0)))
+say(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char text[1024];
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(text, sizeof(text), fmt, ap);
+	text[strcspn(text, "\n")] = 0;
+	log_debug("%s", text);
+	return 0;
+}
+
 int kernel_btf(struct btf **ret, struct err *err)
 {
 	const char *path = getenv("LONGPOLE_BTF");
-	struct btf *btf = path ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
+	struct btf *btf;
 
+	libbpf_set_print(say);
+	btf = path ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
 	if (!btf)
 		return err_set(err, -ENOTSUP,
 			       "no type information of this kernel (%s): it must be built with "

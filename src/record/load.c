@@ -2,6 +2,7 @@
 #include "record/load.h"
 
 #include "base/err.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/scoped.h"
 #include "bpf/recorder.h"
@@ -12,7 +13,6 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,20 +170,6 @@ static size_t round_buffer(size_t bytes, int cpus)
 	return r;
 }
 
-/* libbpf's own words are for developers: shown with -v. */
-static int __attribute__((format(printf, 2, 0)))
-say(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	char text[1024];
-
-	if (level == LIBBPF_DEBUG)
-		return 0;
-	vsnprintf(text, sizeof(text), fmt, ap);
-	text[strcspn(text, "\n")] = 0;
-	log_debug("%s", text);
-	return 0;
-}
-
 static int explain(int rc, struct err *err)
 {
 	/* the verifier's no is EACCES as well */
@@ -217,7 +203,7 @@ int loaded_open(struct loaded *l, size_t buffer_bytes, struct err *err)
 	int rc;
 
 	*l = (struct loaded){0};
-	libbpf_set_print(say);
+	io_many_files(); /* rings and maps: more than the usual 1024 on many CPUs */
 	rc = kernel_btf(&btf, err);
 	if (rc < 0)
 		return rc;

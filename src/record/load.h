@@ -68,7 +68,7 @@ int64_t kernel_percpu_distance(const struct btf *btf, const char *a, const char 
 bool kernel_has_field(const struct btf *btf, const char *type, const char *field);
 /* Whether the tests want to do without something: $LONGPOLE_WITHOUT, docs/format/recording.md. */
 bool kernel_is_without(const char *thing);
-/* The kernel's BTF, or that of $LONGPOLE_BTF; the caller frees it (btf__free). */
+/* To be called before anything else of libbpf, whose words it keeps.  The kernel's BTF, or that of $LONGPOLE_BTF; the caller frees it (btf__free). */
 int kernel_btf(struct btf **ret, struct err *err);
 
 #endif

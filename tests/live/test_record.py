@@ -280,6 +280,24 @@ def test_command_that_is_not_there(lab):
     assert not (lab.dir / "x.lp").exists()
 
 
+def test_hangup_that_nohup_ignores(lab):
+    process = subprocess.Popen(["sh", "-c", 'trap "" HUP; exec "$0" record -d 1.5 -o "$1"',
+                                LONGPOLE, lab.dir / "hup.lp"], stderr=subprocess.DEVNULL)
+    time.sleep(0.8)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(10) == 0
+    h = host(lab.dir / "hup.lp")
+    assert int(h["end_ns"]) - int(h["start_ns"]) > 1.4e9
+
+
+def test_files_may_not_grow(lab):
+    """ulimit -f sends a signal that kills who does not expect it."""
+    done = subprocess.run(["sh", "-c", 'ulimit -f 8; exec "$0" record -d 1 -o "$1"', LONGPOLE,
+                           lab.dir / "small.lp"], check=False, capture_output=True, text=True)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert "File too large" in done.stderr
+
+
 def test_messages_do_not_go_into_the_recording(lab):
     """With stderr closed the first file that is opened would take its number."""
     subprocess.run(["sh", "-c", 'exec "$0" record -v -d 0.5 -o "$1" <&- >&- 2>&-', LONGPOLE,
