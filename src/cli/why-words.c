@@ -113,15 +113,37 @@ static const struct wording {
 	 "Record again with a larger --buffer, for instance --buffer 32M."},
 };
 
-static const struct wording *find_wording(enum state state, enum cause cause)
+/* A timer of somebody else: the request waited for who slept. */
+static const struct wording holder_slept = {
+	STATE_SLEEP, CAUSE_SELF,
+	"waited {time} for a lock while its holder, {who}, slept on a timer",
+	"Do not sleep with the lock held: perf trace -t {tid} -e '*sleep*,poll,select,epoll_wait' "
+	"shows its holder's calls."};
+static const struct wording child_slept = {
+	STATE_SLEEP, CAUSE_SELF,
+	"waited {time} for a process started on the way, {who}, which slept on a timer",
+	"Look at {name} next: what does it wait for?  perf trace -a -e "
+	"'*sleep*,poll,select,epoll_wait' shows its calls."};
+static const struct wording other_slept = {
+	STATE_SLEEP, CAUSE_SELF, "waited {time} for {who} to end its sleep on a timer",
+	"Look at {name} next: it sleeps while others wait for it; perf trace -p {pid} -e "
+	"'*sleep*,poll,select,epoll_wait' shows where."};
+
+static const struct wording *find_wording(const struct finding *f)
 {
 	static const struct wording unknown = {
 		STATE_UNKNOWN, CAUSE_NONE, "spent {time} on something that could not be explained",
 		"'longpole doctor' tells what this machine cannot record."};
+	bool others_sleep = f->state == STATE_SLEEP && f->cause == CAUSE_SELF &&
+			    f->culprit.kind != CULPRIT_SELF;
 
+	if (others_sleep)
+		return via_last(f->via) == VIA_LOCK    ? &holder_slept
+		       : via_last(f->via) == VIA_CHILD ? &child_slept
+						       : &other_slept;
 	for (size_t i = 0; i < sizeof(wordings) / sizeof(wordings[0]); i++)
-		if (wordings[i].state == state &&
-		    (wordings[i].cause == cause || wordings[i].cause == CAUSE_NONE))
+		if (wordings[i].state == f->state &&
+		    (wordings[i].cause == f->cause || wordings[i].cause == CAUSE_NONE))
 			return &wordings[i];
 	return &unknown;
 }
@@ -269,6 +291,37 @@ static void add_measure(const struct why_report *w, const struct finding *f, str
 			 share_pct(f), in_count(f), f->count);
 }
 
+/* The words tell of the lock, the child or the other service already. */
+static bool is_said(const struct finding *f)
+{
+	const struct wording *w = find_wording(f);
+	enum via_word way = f->cause == CAUSE_LOCK || w == &holder_slept   ? VIA_LOCK
+			    : f->cause == CAUSE_CHILD || w == &child_slept ? VIA_CHILD
+			    : f->cause == CAUSE_CALLEE			   ? VIA_CALLEE
+									   : VIA_END;
+
+	return via_at(f->via, 0) == way && via_at(f->via, 1) == VIA_END;
+}
+
+/* Part of the sentence: two findings may differ in this only. */
+static void add_way(const struct finding *f, struct str *ret)
+{
+	static const char *const way[VIA_COUNT] = {[VIA_LOCK] = "a lock",
+						   [VIA_CHILD] = "a child process",
+						   [VIA_PIPE] = "a pipe",
+						   [VIA_SOCKET] = "a local socket",
+						   [VIA_SIGNAL] = "a signal",
+						   [VIA_TIMER] = "a timer",
+						   [VIA_QUEUE] = "work handed over",
+						   [VIA_CALLEE] = "a call to another service"};
+
+	if (via_at(f->via, 0) == VIA_END || is_said(f))
+		return;
+	str_add(ret, ", reached through ");
+	for (int i = 0; via_at(f->via, i) != VIA_END; i++)
+		str_addf(ret, "%s%s", i ? ", then " : "", way[via_at(f->via, i)]);
+}
+
 void why_sentence(const struct why_report *w, const struct finding *f, struct str *ret)
 {
 	char ns[DURATION_TEXT], time[DURATION_TEXT + 16];
@@ -284,7 +337,8 @@ void why_sentence(const struct why_report *w, const struct finding *f, struct st
 	else
 		str_addf(ret, "%s: %s ", f->group->name,
 			 f->basis_all ? "a request on average" : "slow requests");
-	fill(&words, find_wording(f->state, f->cause)->phrase, ret);
+	fill(&words, find_wording(f)->phrase, ret);
+	add_way(f, ret);
 	add_measure(w, f, ret);
 }
 
@@ -293,7 +347,7 @@ void why_advice(const struct finding *f, struct str *ret)
 	const struct culprit who = spoken_of(f);
 	const struct filling words = {.culprit = &who, .time = "", .their = "their"};
 
-	fill(&words, find_wording(f->state, f->cause)->advice, ret);
+	fill(&words, find_wording(f)->advice, ret);
 }
 
 /* --- evidence */
@@ -353,37 +407,6 @@ static bool say_example(const struct why_report *w, const struct finding *f, str
 	return true;
 }
 
-/* The sentence itself tells of the lock, the child or the other service. */
-static bool is_said(const struct finding *f)
-{
-	enum via_word way = f->cause == CAUSE_LOCK     ? VIA_LOCK
-			    : f->cause == CAUSE_CHILD  ? VIA_CHILD
-			    : f->cause == CAUSE_CALLEE ? VIA_CALLEE
-						       : VIA_END;
-
-	return via_at(f->via, 0) == way && via_at(f->via, 1) == VIA_END;
-}
-
-static bool say_way(const struct why_report *w, const struct finding *f, struct str *ret)
-{
-	static const char *const way[VIA_COUNT] = {[VIA_LOCK] = "a lock",
-						   [VIA_CHILD] = "a child process",
-						   [VIA_PIPE] = "a pipe",
-						   [VIA_SOCKET] = "a local socket",
-						   [VIA_SIGNAL] = "a signal",
-						   [VIA_TIMER] = "a timer",
-						   [VIA_QUEUE] = "work handed over",
-						   [VIA_CALLEE] = "a call to another service"};
-
-	(void)w;
-	if (via_at(f->via, 0) == VIA_END || is_said(f))
-		return false;
-	str_add(ret, "reached through ");
-	for (int i = 0; via_at(f->via, i) != VIA_END; i++)
-		str_addf(ret, "%s%s", i ? ", then " : "", way[via_at(f->via, i)]);
-	return true;
-}
-
 static bool say_basis(const struct why_report *w, const struct finding *f, struct str *ret)
 {
 	if (w->subject != SUBJECT_REQUESTS || !f->basis_all)
@@ -401,7 +424,8 @@ static bool say_guess(const struct why_report *w, const struct finding *f, struc
 	char ns[DURATION_TEXT];
 
 	(void)w;
-	if ((double)f->certain_ns >= 0.9 * (double)f->extra_ns)
+	if (f->state == STATE_UNKNOWN || f->state == STATE_LOST ||
+	    (double)f->certain_ns >= 0.9 * (double)f->extra_ns)
 		return false;
 	str_addf(ret, "only %s of it is certain; the rest is the likeliest explanation",
 		 duration_print(f->certain_ns, ns));
@@ -411,8 +435,7 @@ static bool say_guess(const struct why_report *w, const struct finding *f, struc
 bool why_evidence(const struct why_report *w, const struct finding *f, int i, struct str *ret)
 {
 	static bool (*const say[])(const struct why_report *, const struct finding *,
-				   struct str *) = {say_means, say_example, say_way, say_basis,
-						    say_guess};
+				   struct str *) = {say_means, say_example, say_basis, say_guess};
 	int said = 0;
 
 	for (size_t k = 0; k < sizeof(say) / sizeof(say[0]); k++) {

@@ -280,6 +280,40 @@ static void test_every_sentence(void **state)
 		}
 }
 
+static void assert_sleep_says(enum culprit_kind kind, via way, const char *part)
+{
+	struct profile_group g = {.name = "GET /x", .count = 100, .slow_count = 5};
+	struct why_report w = {.subject = SUBJECT_REQUESTS, .subject_name = ""};
+	struct finding x = {.group = &g,
+			    .state = STATE_SLEEP,
+			    .cause = CAUSE_SELF,
+			    .via = way,
+			    .culprit = {.kind = kind, .comm = "job", .pid = 7, .tid = 8},
+			    .extra_ns = MS,
+			    .count = 5};
+	scoped(str_fini) struct str s = {0};
+
+	why_sentence(&w, &x, &s);
+	if (!strstr(str_get(&s), part))
+		fail_msg("%s: %s", part, str_get(&s));
+}
+
+/* A sleep is one's own only if nobody else was waited for. */
+static void test_whose_sleep(void **state)
+{
+	(void)state;
+	assert_sleep_says(CULPRIT_SELF, 0, "slept 1.00 ms more on a timer of their own: ");
+	assert_sleep_says(CULPRIT_THREAD, via_add(0, VIA_LOCK),
+			  "for a lock while its holder, job (tid 8), slept on a timer: ");
+	assert_sleep_says(
+		CULPRIT_PROCESS, via_add(0, VIA_CHILD),
+		"for a process started on the way, job (pid 7), which slept on a timer: ");
+	assert_sleep_says(CULPRIT_PROCESS, via_add(0, VIA_PIPE),
+			  "for job (pid 7) to end its sleep on a timer, reached through a pipe: ");
+	assert_sleep_says(CULPRIT_THREAD, via_add(via_add(0, VIA_PIPE), VIA_LOCK),
+			  "slept on a timer, reached through a pipe, then a lock: ");
+}
+
 static int64_t when(const char *text)
 {
 	struct why_when w = {0};
@@ -361,7 +395,7 @@ int main(void)
 		cmocka_unit_test(test_neighbour),      cmocka_unit_test(test_command),
 		cmocka_unit_test(test_every_sentence), cmocka_unit_test(test_when),
 		cmocka_unit_test(test_names),	       cmocka_unit_test(test_cgroups),
-		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_counts),	       cmocka_unit_test(test_whose_sleep),
 	};
 
 	setenv("TZ", "UTC", 1);
