@@ -6,13 +6,21 @@
 
 enum { WIDTH = 80, OPT_COLUMN = 24 };
 
-/* Words of text from column at on, broken before WIDTH, further lines indented to column. */
+/* What stays on one line: a word, or all from [ to ]. */
+static int piece_bytes(const char *text)
+{
+	size_t end = strcspn(text, "]");
+
+	return (int)(*text == '[' && text[end] ? end + 1 : strcspn(text, " "));
+}
+
+/* Pieces of text from column on, broken before WIDTH, further lines indented to column. */
 static void put_wrapped(const char *text, int column)
 {
 	int at = column;
 
 	while (*text) {
-		int len = (int)strcspn(text, " ");
+		int len = piece_bytes(text);
 
 		if (at > column && at + 1 + len > WIDTH) {
 			printf("\n%*s", column, "");
