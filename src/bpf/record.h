@@ -9,7 +9,7 @@
  * instant means "not known".  tids and pids are those of the initial pid namespace; pid is the
  * thread group.  All padding is zero.  Documented in docs/format/recording.md.
  *
- * To add a record: a REC_xxx table, a line in REC_KINDS, a case in src/model/.
+ * To add a record: a REC_xxx table, a line in REC_KINDS, a case in src/read/events.c.
  */
 #ifndef BPF_RECORD_H
 #define BPF_RECORD_H
