@@ -172,6 +172,8 @@ static const char *group_name(struct why_found *f, const struct request *r)
 {
 	const char *name = names_str(f->names, r->name);
 
+	if (r->last_thread == NO_INDEX && !r->cut_end)
+		return arena_printf(&f->arena, "%s (no answer)", name);
 	return r->streaming ? arena_printf(&f->arena, "%s (streaming)", name) : name;
 }
 

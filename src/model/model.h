@@ -289,15 +289,16 @@ struct block {
 struct request {
 	int64_t start_ns, end_ns;
 	int slot;
-	/* from 0, in order of their first operation; an exchange that was never answered is no
-	 * request and leaves a hole */
+	/* from 0, in order of their first operation; an exchange in no known protocol that was
+	 * never answered is no request and leaves a hole */
 	int64_t id;
 	uint32_t name;		 /* string id in names: the group name */
 	int socket;		 /* served socket */
 	int status;		 /* HTTP status, 0 unknown */
 	int first_thread;	 /* that received the first bytes */
 	int64_t first_ns;	 /* start of that operation */
-	int last_thread;	 /* that sent the last ones; NO_INDEX while none was sent */
+	int last_thread;	 /* that sent the last ones; NO_INDEX: none was sent, and if it is
+				  * not cut_end, none ever: it ends with its connection */
 	int64_t last_ns;	 /* start of that operation on its TRACK_OPS */
 	int64_t parent;		 /* request that it was made for, NO_INDEX: an entry request */
 	bool cut_start, cut_end; /* runs over an edge of the recording */

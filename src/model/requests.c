@@ -52,6 +52,7 @@ struct sent {
 struct open_request {
 	struct request r;
 	bool answered; /* a send since the last receive */
+	bool spoken;   /* it began with a line of a known protocol */
 	int pauses;
 	int chain_thread; /* its last operation */
 	int64_t chain_ns;
@@ -304,6 +305,7 @@ static void open_request(struct model *m, struct sock *s, struct thread_state *t
 		r->r.start_ns = max_ns(t->op.arrived_ns, m->start_ns);
 	r->r.cut_start =
 		t->op.arrived_ns == NO_TIME ? nobody_saw(m, s, t) : t->op.arrived_ns < m->start_ns;
+	r->spoken = first_line != NULL;
 	r->chain_thread = NO_INDEX;
 	r->chain_ns = NO_TIME;
 	s->open = r;
@@ -321,15 +323,18 @@ static int emit_request(struct model *m, struct request *r, struct err *err)
 	return model_emit(m, &iv, err);
 }
 
-/* No more of it comes.  One that was never answered is none. */
-static int end_request(struct model *m, struct sock *s, struct err *err)
+/* No more of it comes.  One that was never answered lasted until then; in no known protocol it is
+ * none, but the client's goodbye. */
+static int end_request(struct model *m, struct sock *s, int64_t at_ns, struct err *err)
 {
 	struct open_request *r = s->open;
 	int rc = 0;
 
 	if (!r)
 		return 0;
-	if (r->r.last_thread != NO_INDEX)
+	if (r->r.last_thread == NO_INDEX)
+		r->r.end_ns = at_ns;
+	if (r->r.last_thread != NO_INDEX || r->spoken)
 		rc = emit_request(m, &r->r, err);
 	map_del(&m->requests, (uint64_t)r->r.id, NULL);
 	s->open = NULL;
@@ -355,7 +360,7 @@ static int served_recv(struct model *m, struct sock *s, struct thread_state *t,
 	s->http |= io->text != NULL;
 	t->op.served = true;
 	if (!continues(s, io->text)) {
-		rc = end_request(m, s, err);
+		rc = end_request(m, s, t->op.start_ns, err);
 		open_request(m, s, t, io->text);
 	}
 	if (!s->upgraded)
@@ -522,7 +527,7 @@ int requests_close(struct model *m, const struct event *e, struct err *err)
 	s = sock_known(m, (int)socket);
 	if (!s)
 		return 0;
-	rc = end_request(m, s, err);
+	rc = end_request(m, s, e->ts_ns, err);
 	roles_forget(m, (int)socket);
 	s->closed = true;
 	peer_index = names_socket(m->names, (int)socket)->peer;
@@ -532,7 +537,8 @@ int requests_close(struct model *m, const struct event *e, struct err *err)
 	sock_free(m, (int)socket);
 	if (peer) {
 		if (!rc)
-			rc = end_request(m, peer, err); /* one that came after its close */
+			rc = end_request(m, peer, e->ts_ns,
+					 err); /* one that came after its close */
 		sock_free(m, peer_index);
 	}
 	return rc;

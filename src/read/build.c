@@ -29,7 +29,7 @@
 
 enum {
 	SHOW_EVERY = 1 << 16,
-	SOURCE_VERSION = 4, /* goes up when the model finds other intervals, or words mean others */
+	SOURCE_VERSION = 5, /* goes up when the model finds other intervals, or words mean others */
 };
 
 /* What a history is of.  Compared as bytes. */

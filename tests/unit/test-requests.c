@@ -444,6 +444,28 @@ static void goodbye(void **state)
 	bench_free(b);
 }
 
+/* A request that somebody made and nobody answered: it lasted until the connection's end. */
+static void no_answer(void **state)
+{
+	struct bench *b = start();
+
+	(void)state;
+	sock(b, A, ROLE_SERVED, 80, 5001);
+	sock(b, B, ROLE_SERVED, 80, 5002);
+	recv_text(b, 2000, A, SERVER, 50, 50, "GET /a HTTP/1.1");
+	recv_more(b, 2000, B, WORKER, 50, 50);
+	close_it(b, 2500, A, SERVER);
+	close_it(b, 2500, B, WORKER);
+	finish(b, 3000);
+	assert_int_equal(requests(b), 1);
+	assert_string_equal(group(b, 0), "GET /a");
+	assert_int_equal(request(b, 0).start_ns, 1990);
+	assert_int_equal(request(b, 0).end_ns, 2500);
+	assert_int_equal(request(b, 0).last_thread, NO_INDEX);
+	assert_false(request(b, 0).cut_end);
+	bench_free(b);
+}
+
 /* What an event loop asks on a timer of its own, long after an answer, is for nobody's sake; what
  * it asks for a request that it has yet to answer is that one's. */
 static void timer_of_an_event_loop(void **state)
@@ -604,6 +626,7 @@ int main(void)
 		cmocka_unit_test(arrived_before),
 		cmocka_unit_test(first_on_a_unix_socket),
 		cmocka_unit_test(goodbye),
+		cmocka_unit_test(no_answer),
 		cmocka_unit_test(timer_of_an_event_loop),
 		cmocka_unit_test(continue_and_upgrade),
 		cmocka_unit_test(streaming),

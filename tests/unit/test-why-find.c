@@ -4,6 +4,7 @@
  *
  *	A   asked of server, never answered (a one-way protocol); meanwhile server asks backend: B
  *	C   asked of server and answered; meanwhile server asks proxy: D, which asks backend: E
+ *	F   an HTTP request that server never answered
  *
  *	server (tid 10)   A read .. B asked ........ C read . D asked .......... D's answer, C's
  *	proxy (tid 20)                                          D read E asked .. E's answer, D's
@@ -87,12 +88,13 @@ static int setup(void **state)
 		return 1;
 	snprintf(dir, sizeof(dir), "%s/a.lp", top);
 	hand_open(&h, dir);
-	connection(&h, 1, 80); /* A */
-	connection(&h, 3, 81); /* B */
-	connection(&h, 5, 80); /* C */
-	connection(&h, 7, 82); /* D */
-	connection(&h, 9, 81); /* E */
-	asked(&h, 1100, 2, SERVER, "POST /a HTTP/1.1");
+	connection(&h, 1, 80);	/* A */
+	connection(&h, 3, 81);	/* B */
+	connection(&h, 5, 80);	/* C */
+	connection(&h, 7, 82);	/* D */
+	connection(&h, 9, 81);	/* E */
+	connection(&h, 11, 80); /* F */
+	got(&h, 1100, 2, SERVER);
 	sent(&h, 1110, 3, SERVER);
 	asked(&h, 1120, 4, BACKEND, "GET /b HTTP/1.1");
 	sent(&h, 1130, 4, BACKEND);
@@ -107,7 +109,8 @@ static int setup(void **state)
 	sent(&h, 1270, 8, PROXY);
 	got(&h, 1280, 7, SERVER);
 	sent(&h, 1290, 6, SERVER);
-	for (u64 cookie = 1; cookie <= 10; cookie++) {
+	asked(&h, 1300, 12, SERVER, "GET /f HTTP/1.1");
+	for (u64 cookie = 1; cookie <= 12; cookie++) {
 		struct rec_close r = {.cookie = cookie, .tid = SERVER, .pid = SERVER};
 
 		hand_add(&h, &r, REC_ID_CLOSE, 0, 2000);
@@ -149,7 +152,7 @@ static void expect(struct why_filter filter, const char *names)
 static void entries(void **state)
 {
 	(void)state;
-	expect((struct why_filter){0}, "GET /c, GET /b");
+	expect((struct why_filter){0}, "GET /f (no answer), GET /c, GET /b");
 	expect((struct why_filter){.pattern = "/b"}, "GET /b");
 }
 
@@ -159,7 +162,7 @@ static void inner_ones(void **state)
 	(void)state;
 	expect((struct why_filter){.pid = BACKEND}, "GET /b, GET /e");
 	expect((struct why_filter){.pid = PROXY}, "GET /d");
-	expect((struct why_filter){.pid = SERVER}, "GET /c");
+	expect((struct why_filter){.pid = SERVER}, "GET /f (no answer), GET /c");
 }
 
 /* What `record` was limited to counts, until why is told otherwise. */
@@ -176,7 +179,7 @@ static void limited_as_recorded(void **state)
 		 PROXY, BACKEND);
 	hand_file(&h, "host.json", text);
 	expect((struct why_filter){0}, "GET /d, GET /b");
-	expect((struct why_filter){.pid = SERVER}, "GET /c");
+	expect((struct why_filter){.pid = SERVER}, "GET /f (no answer), GET /c");
 }
 
 int main(void)
