@@ -157,7 +157,8 @@ def test_block_latency_against_fio(lab, disk):
     by_pid = [r for r in recording.records("block") if r["pid"] == reads.pid and r["op"] == 0 and
               r["completed"] and r["bytes"] == 4096]
     took_ns = sum(r["completed"] - r["submitted"] for r in by_pid) / max(1, len(by_pid))
-    assert abs(len(by_pid) - told["total_ios"]) <= 2
+    # A page of fio itself that was in no memory yet is a read of 4 KiB, too.
+    assert -2 <= len(by_pid) - told["total_ios"] <= 40
     assert 0 <= told["lat_ns"]["mean"] - took_ns < max(30000, 0.3 * told["lat_ns"]["mean"])
 
 

@@ -419,12 +419,12 @@ static void read_only(void **state)
 
 	(void)state;
 	write_small(1);
-	/* What stands in the way also for root: a folder of that name. */
 	snprintf(path, sizeof(path), "%s/history", dir);
-	if (geteuid() != 0)
-		assert_int_equal(chmod(dir, 0500), 0);
-	else
+	if (geteuid() == 0) {
+		print_message("SKIP: root may write into every folder\n");
 		skip();
+	}
+	assert_int_equal(chmod(dir, 0500), 0);
 	assert_int_equal(recording_open(dir, &r, NULL), 0);
 	assert_int_equal(recording_history(r, &h, &n, NULL, 0, NULL), 0);
 	assert_int_equal(access(path, F_OK), -1);
