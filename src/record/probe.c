@@ -80,8 +80,8 @@ static void probe_interrupts(struct probe *p, int mode)
 {
 	static const char *const how[] = {
 		"counted: some wakeups may be blamed on the thread they interrupted",
-		"told by preempt_count (per CPU), tried with known wakes",
-		"told by preempt_count (thread_info), tried with known wakes",
+		"by preempt_count (per CPU), tried on known wakes",
+		"by preempt_count (thread_info), tried on known wakes",
 	};
 
 	add(p, "interrupts", mode == IRQ_BY_COUNT ? LIMITED : WORKS,
