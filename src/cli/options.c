@@ -273,9 +273,10 @@ int args_parse(const struct cmd *cmd, char **words, struct cmd_args *ret, struct
 	ret->values = p.values.at;
 	ret->value_count = p.values.n;
 	if (!rc && !ret->help && ret->operand_count < cmd->operands_min)
-		rc = args_wrong(err, "something is missing after '%s'",
+		rc = args_wrong(err, "something is missing after '%s': it takes %s",
 				ret->operand_count ? ret->operands[ret->operand_count - 1]
-						   : cmd->name);
+						   : cmd->name,
+				cmd->usage ? cmd->usage[0] : "more");
 	return rc;
 }
 
