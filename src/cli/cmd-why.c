@@ -206,7 +206,7 @@ static void say_nothing_matched(const struct why_report *w, const struct why_fil
 	else if (w->subject == SUBJECT_PROCESS)
 		log_info("%s neither served a request nor was seen at all", w->subject_name);
 	else
-		log_info("no requests were served while recording.  Put load on the service and "
+		log_info("no request was seen in the recording.  Put load on the service and "
 			 "try again; name a process (--pid PID) or a cgroup (--cgroup PATH) to see "
 			 "where its time goes; or start a program: longpole why -- CMD");
 }

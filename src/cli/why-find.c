@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "blame/blame.h"
+#include "bpf/record.h"
 #include "cli/why.h"
 #include "history/history.h"
 #include "model/model.h"
@@ -123,8 +124,11 @@ static void note_losses(struct why_found *f)
 		w->lost[w->lost_reasons++].count = r->lost.by_reason[i];
 	}
 	if (r->lost.records)
-		say_partial(f, "records were lost: times around them may be wrong; a larger "
-			       "--buffer helps");
+		say_partial(f,
+			    r->lost.by_reason[REC_LOST_RING_FULL]
+				    ? "records were lost: times around them may be wrong; a larger "
+				      "--buffer helps"
+				    : "records were lost: times around them may be wrong");
 	if (f->damage[0])
 		say_partial(f, f->damage);
 	if (!r->complete)
