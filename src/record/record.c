@@ -336,6 +336,7 @@ static int finish(struct session *s, int rc)
 	if (end_rc >= 0 && !s->failed)
 		end_rc = ctf_finish(s->ctf, s->err);
 	s->host.cpu_pct = cost_pct(&s->cost, now_ns() - s->host.start_ns);
+	command_ended(&s->command); /* by the Ctrl-C that ended this, often */
 	s->host.command_status = s->command.status;
 	s->host.complete = rc >= 0 && end_rc >= 0;
 	s->host.whole = s->ctf;

@@ -4,6 +4,7 @@
 import collections
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -264,6 +265,30 @@ def test_unix_request(lab, raw):
     assert request["arrived"] <= request["ts"] and request["arrived_tid"] == request["tid"]
 
 
+def test_durable_writes(lab):
+    """A write that the disk must flush ends twice; that is no loss."""
+    need("losetup", "mount")
+    image = lab.dir / "disk.img"
+    image.write_bytes(bytes(1 << 20))
+    made = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True,
+                          check=False)
+    if made.returncode:
+        pytest.skip("no loop device: " + made.stderr.strip())
+    disk = made.stdout.strip()
+    try:
+        if pathlib.Path(f"/sys/block/{disk[5:]}/queue/write_cache").read_text() != "write back\n":
+            pytest.skip("this loop device has nothing to flush")
+        record(lab, "-o", "d.lp", command=["dd", "if=/dev/zero", f"of={disk}", "bs=4k", "count=20",
+                                           "oflag=direct,dsync"])
+    finally:
+        subprocess.run(["losetup", "-d", disk], check=True)
+    assert host(lab.dir / "d.lp")["lost"]["records"] == 0
+    writes = [r for r in of_kind(records(lab.dir / "d.lp"), "block")
+              if r["dev"] >> 20 == 7 and r["op"] == 1]
+    assert len(writes) == 20 and sum(r["bytes"] for r in writes) == 20 * 4096
+    assert all(r["submitted"] <= r["issued"] <= r["completed"] for r in writes)
+
+
 # --- when things go wrong
 
 def test_command_status(lab):
@@ -353,6 +378,16 @@ def test_interrupted(lab):
     process.send_signal(signal.SIGINT)
     assert process.wait(10) == 0
     assert host(lab.dir / "int.lp")["complete"] is True
+
+
+def test_interrupted_with_its_command(lab):
+    process = subprocess.Popen([LONGPOLE, "record", "-o", lab.dir / "both.lp", "--", "sleep", "9"],
+                               stderr=subprocess.PIPE, text=True, start_new_session=True)
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    said = process.communicate(timeout=10)[1]
+    assert process.returncode == 0 and "signal 2" in said
+    assert host(lab.dir / "both.lp")["command"]["status"] == 2
 
 
 def test_small_buffer_counts_what_it_lost(lab):

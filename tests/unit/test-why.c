@@ -351,6 +351,25 @@ static void test_when(void **state)
 	assert_non_null(strstr(err.text, "is no instant"));
 }
 
+static void test_wrap(void **state)
+{
+	char *text = NULL, word[201];
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	(void)state;
+	memset(word, 'A', 200);
+	word[200] = '\0';
+	why_wrap(out, "a \033[2J\nb", 0, 2);
+	why_wrap(out, word, 3, 10);
+	why_wrap(out, "\xc3\xa9", 79, 10);
+	fclose(out);
+	assert_true(strstr(text, "a \\x1b[2J\\x0ab\n") == text);
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		assert_true(strlen(line) <= 80);
+	free(text);
+}
+
 static void test_names(void **state)
 {
 	struct why_filter part = {.pattern = "/cart"}, glob = {.pattern = "GET /*/items"},
@@ -394,8 +413,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_neighbour),      cmocka_unit_test(test_command),
 		cmocka_unit_test(test_every_sentence), cmocka_unit_test(test_when),
-		cmocka_unit_test(test_names),	       cmocka_unit_test(test_cgroups),
-		cmocka_unit_test(test_counts),	       cmocka_unit_test(test_whose_sleep),
+		cmocka_unit_test(test_wrap),	       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_cgroups),	       cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_whose_sleep),
 	};
 
 	setenv("TZ", "UTC", 1);
