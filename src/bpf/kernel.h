@@ -174,6 +174,11 @@ struct task_struct {
 	} sched_info;
 };
 
+/* Before 5.16 */
+struct task_struct___with_cpu {
+	unsigned int cpu;
+};
+
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long di, si, dx, r10;
@@ -314,6 +319,7 @@ struct request {
 	unsigned int __data_len;
 	u64 __sector;
 	struct bio *bio;
+	u64 start_time_ns;
 	u64 io_start_time_ns;
 };
 

@@ -12,6 +12,7 @@
 #include "bpf/recorder-state.bpf.h"
 
 enum { OP_MASK = 0xff, OP_WRITE = 1, OP_FLUSH = 2 };
+#define IN_FLIGHT_MAX_NS 5000000000ull
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -41,6 +42,8 @@ inlined u64 block_owner(struct request *rq)
 {
 	struct bio *bio = rq->bio;
 
+	if (!bpf_core_field_exists(bio->bi_blkg))
+		return 0;
 	return bio ? BPF_CORE_READ(bio, bi_blkg, blkcg, css.cgroup, kn, id) : 0;
 }
 
@@ -59,6 +62,14 @@ inlined void block_describe(struct request *rq, struct recorder_block *b)
 	b->bytes = rq->__data_len;
 	b->op = block_op(flags, b->bytes);
 	b->flags = block_flags(flags);
+}
+
+/* What is known of a request; not of one that ended and could not be removed. */
+inlined struct recorder_block *block_known(u64 key)
+{
+	struct recorder_block *b = bpf_map_lookup_elem(&blocks, &key);
+
+	return b && b->id ? b : NULL;
 }
 
 /* A request not seen before; its submitter is current. */
@@ -93,8 +104,8 @@ int BPF_PROG(on_block_start, struct request *rq)
 SEC("tp_btf/block_rq_insert")
 int BPF_PROG(on_block_insert, struct request *rq)
 {
-	u64 key = (u64)rq, now = bpf_ktime_get_ns();
-	struct recorder_block *b = bpf_map_lookup_elem(&blocks, &key);
+	u64 now = bpf_ktime_get_ns();
+	struct recorder_block *b = block_known((u64)rq);
 
 	if (!b)
 		return block_begin(rq, now, now, 0);
@@ -106,8 +117,8 @@ int BPF_PROG(on_block_insert, struct request *rq)
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_block_issue, struct request *rq)
 {
-	u64 key = (u64)rq, now = bpf_ktime_get_ns();
-	struct recorder_block *b = bpf_map_lookup_elem(&blocks, &key);
+	u64 now = bpf_ktime_get_ns();
+	struct recorder_block *b = block_known((u64)rq);
 
 	if (!b)
 		return block_begin(rq, now, 0, now);
@@ -140,14 +151,18 @@ inlined void emit_block(struct recorder_cpu *cs, const struct recorder_block *b,
 	submit(r);
 }
 
-inlined bool began_before(struct request *rq)
+/* Some disks keep the instant of issue, some that of submission, some neither. */
+inlined bool began_before(struct request *rq, u64 now)
 {
-	u64 at = rq->io_start_time_ns;
+	u64 at = rq->io_start_time_ns ? rq->io_start_time_ns : rq->start_time_ns;
 
-	return !attached_ns || (at && at < attached_ns);
+	if (!attached_ns)
+		return true;
+	return at ? at < attached_ns : now < attached_ns + IN_FLIGHT_MAX_NS;
 }
 
-/* What was in flight when the recording began has no start and is not written. */
+/* What was in flight when the recording began has no start and is not written.  Neither is the
+ * second end of a write that is followed by a flush: its data and the flush were told. */
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int bytes)
 {
@@ -158,9 +173,9 @@ int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int byte
 	if (!cs || bytes < rq->__data_len)
 		return 0;
 	now = bpf_ktime_get_ns();
-	b = bpf_map_lookup_elem(&blocks, &key);
+	b = block_known(key);
 	if (!b) {
-		if (!began_before(rq))
+		if (bytes && !began_before(rq, now))
 			count_lost(cs, REC_LOST_BLOCK_START);
 		return 0;
 	}
@@ -168,7 +183,9 @@ int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int byte
 	cs->done_id = b->id;
 	cs->done_context = irq_context(cs);
 	emit_block(cs, b, error, now);
-	bpf_map_delete_elem(&blocks, &key);
+	/* fails in an interrupt that found the map at work */
+	if (bpf_map_delete_elem(&blocks, &key))
+		b->id = 0;
 	return 0;
 }
 

@@ -135,8 +135,6 @@ inlined u64 throttled_ns(struct cfs_rq *queue)
 {
 	u64 ns, began;
 
-	if (!bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time))
-		return 0;
 	ns = queue->throttled_clock_self_time;
 	began = queue->throttled_clock_self;
 	if (began) {
@@ -149,17 +147,24 @@ inlined u64 throttled_ns(struct cfs_rq *queue)
 
 inlined void quota_begin(struct task_struct *p, struct recorder_thread *t)
 {
-	struct cfs_rq *queue = p->se.cfs_rq;
+	struct cfs_rq *queue;
 
+	if (!bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time))
+		return;
+	queue = p->se.cfs_rq;
 	t->throttle_queue = (u64)queue;
 	t->throttle_base = throttled_ns(queue);
 }
 
 inlined u64 quota_until(struct task_struct *p, struct recorder_thread *t)
 {
-	struct cfs_rq *queue = p->se.cfs_rq;
-	u64 ns = throttled_ns(queue);
+	struct cfs_rq *queue;
+	u64 ns;
 
+	if (!bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time))
+		return 0;
+	queue = p->se.cfs_rq;
+	ns = throttled_ns(queue);
 	if (t->throttle_queue != (u64)queue || ns <= t->throttle_base || p->prio < MAX_RT_PRIO)
 		return t->quota;
 	return t->quota + ns - t->throttle_base;
@@ -234,10 +239,12 @@ inlined void put_prev(struct recorder_cpu *cs, struct rec_switch *r, struct task
 	r->prev_obj_kind = t->obj_kind;
 }
 
-/* The waker counts only for a thread that had blocked, or of which we do not know. */
+/* The waker counts only for a thread that had blocked, or of which we do not know.  One from
+ * before it left is of this absence only if the wakeup came after. */
 inlined bool was_woken(const struct recorder_thread *t)
 {
-	return t->waking && (!t->left || t->why == REC_WHY_BLOCKED);
+	return t->waking && (!t->left || t->why == REC_WHY_BLOCKED) &&
+	       (t->runnable || t->waking > t->left);
 }
 
 inlined void put_waker(struct rec_switch *r, const struct recorder_thread *t)
@@ -293,7 +300,8 @@ inlined u64 came_by_account(const struct recorder_cpu *cs, struct task_struct *p
 {
 	u64 clock, came;
 
-	if (!bpf_core_field_exists(p->sched_info.last_arrival))
+	if (!bpf_core_field_exists(p->sched_info.last_arrival) ||
+	    !bpf_core_field_exists(p->se.cfs_rq))
 		return 0;
 	clock = p->se.cfs_rq->rq->clock;
 	came = p->sched_info.last_arrival;
@@ -475,6 +483,8 @@ int BPF_PROG(on_waking, struct task_struct *p)
 
 inlined u32 task_cpu(struct task_struct *p)
 {
+	if (!bpf_core_field_exists(struct thread_info, cpu))
+		return ((struct task_struct___with_cpu *)p)->cpu;
 	return p->thread_info.cpu;
 }
 
@@ -522,6 +532,18 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 
 /* --- migration: of interest only while it stands in a queue */
 
+/* The same of another queue, an address. */
+inlined u64 throttled_there(struct cfs_rq *queue)
+{
+	u64 ns = BPF_CORE_READ(queue, throttled_clock_self_time);
+	u64 began = BPF_CORE_READ(queue, throttled_clock_self), clock;
+
+	if (!began)
+		return ns;
+	clock = BPF_CORE_READ(queue, rq, clock);
+	return clock > began ? ns + clock - began : ns;
+}
+
 /* The queue it leaves is done with; the one it goes to counts from here. */
 inlined void quota_move(struct task_struct *p, struct recorder_thread *t, int cpu)
 {
@@ -531,7 +553,7 @@ inlined void quota_move(struct task_struct *p, struct recorder_thread *t, int cp
 	queues = p->sched_task_group->cfs_rq;
 	bpf_probe_read_kernel(&queue, sizeof(queue), queues + cpu);
 	t->throttle_queue = (u64)queue;
-	t->throttle_base = queue ? BPF_CORE_READ(queue, throttled_clock_self_time) : 0;
+	t->throttle_base = queue ? throttled_there(queue) : 0;
 }
 
 inlined void emit_migrate(struct recorder_cpu *cs, struct task_struct *p, int cpu, u64 now)
@@ -591,6 +613,8 @@ inlined int irq_ends(void)
 	if (cs->irq_since && now > cs->irq_since)
 		cs->irq_ns += now - cs->irq_since;
 	cs->irq_since = 0;
+	/* the next one may have no hook */
+	cs->irq_kind = REC_BY_IRQ;
 	return 0;
 }
 

@@ -76,7 +76,8 @@ inlined struct recorder_cpu *this_cpu(void)
 
 inlined void count_lost(struct recorder_cpu *cs, enum rec_lost_reason reason)
 {
-	cs->count.lost[reason]++;
+	/* an interrupt's may come in between */
+	__sync_fetch_and_add(&cs->count.lost[reason], 1);
 }
 
 /* Byte by byte: not every length of memcmp is built in. */
@@ -109,8 +110,8 @@ static __noinline void emit_lost(struct recorder_cpu *cs, u64 now)
 	r->since = cs->lost_since;
 	r->count = cs->lost_count;
 	r->reason = REC_LOST_RING_FULL;
-	cs->lost_count = 0;
-	cs->lost_since = 0;
+	cs->lost_since = now;
+	__sync_fetch_and_sub(&cs->lost_count, r->count);
 	cs->count.records++;
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 }
@@ -203,9 +204,12 @@ inlined struct file *file_of(struct task_struct *p, u32 fd)
 inlined void find_queue(struct recorder_cpu *cs)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
-	struct cfs_rq *queue = me->se.cfs_rq;
+	struct cfs_rq *queue;
 	u64 addr = 0;
 
+	if (!bpf_core_field_exists(me->se.cfs_rq))
+		return;
+	queue = me->se.cfs_rq;
 	/* The address leaves the verifier's sight as a number: it is read with a probe. */
 	bpf_probe_read_kernel(&addr, sizeof(addr), &queue->rq);
 	if (addr && queue->rq->cpu == bpf_get_smp_processor_id())

@@ -356,7 +356,7 @@ int loaded_each_block(struct loaded *l, void (*fn)(const struct recorder_block *
 	struct recorder_block b;
 
 	while (!bpf_map_get_next_key(map, last, &key)) {
-		if (!bpf_map_lookup_elem(map, &key, &b))
+		if (!bpf_map_lookup_elem(map, &key, &b) && b.id)
 			fn(&b, arg);
 		last = &key;
 	}
