@@ -435,8 +435,10 @@ inlined bool waits_for_io(struct task_struct *p)
 /* Where arrival on UNIX sockets has no hook: a wake by a sending call is no later than it. */
 inlined void wakes_reader(struct recorder_cpu *cs, s16 call, u64 now)
 {
-	if (!cs->delivered && delivers(call_class(call)))
-		cs->delivered = now;
+	if (cs->delivered || !delivers(call_class(call)))
+		return;
+	cs->delivered = now;
+	cs->delivered_to = 0;
 }
 
 inlined void put_thread_waker(struct recorder_cpu *cs, struct task_struct *p,

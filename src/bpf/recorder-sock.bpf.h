@@ -22,6 +22,7 @@
 #include "bpf/recorder-state.bpf.h"
 
 enum { DIR_NONE, DIR_RECV, DIR_SEND };
+enum { UNIX_NAME_AT = 3 }; /* of an abstract name in its address: family, NUL */
 
 struct sock_state {
 	u64 cookie;
@@ -147,6 +148,7 @@ inlined bool delivers(u8 class)
 
 inlined void put_unix_path(struct rec_socket *r, struct unix_address *addr)
 {
+	u32 len = BPF_CORE_READ(addr, len);
 	char first = 0;
 
 	bpf_probe_read_kernel(&first, 1, &addr->name[0].sun_path);
@@ -154,8 +156,13 @@ inlined void put_unix_path(struct rec_socket *r, struct unix_address *addr)
 		bpf_probe_read_kernel_str(r->path, sizeof(r->path), &addr->name[0].sun_path);
 		return;
 	}
+	/* an abstract name has no NUL at its end */
+	len = len > UNIX_NAME_AT ? len - UNIX_NAME_AT : 0;
+	asm volatile("" : "+r"(len));
+	if (len > sizeof(r->path) - 1)
+		len = sizeof(r->path) - 1;
 	r->path[0] = '@';
-	bpf_probe_read_kernel_str(r->path + 1, sizeof(r->path) - 1, &addr->name[0].sun_path[1]);
+	bpf_probe_read_kernel(r->path + 1, len, &addr->name[0].sun_path[1]);
 }
 
 /* An accepted socket shares its listener's address; a bound client owns its own. */

@@ -20,13 +20,15 @@ struct user_msg {
 	u64 vec;
 };
 
-/* Where the bytes of the current socket call are, 0 if that cannot be told. */
-inlined u64 user_buffer(u8 class, struct pt_regs *regs)
+/* Where the first bytes of the current socket call are, 0 if that cannot be told; *room: how many
+ * may lie there. */
+inlined u64 user_buffer(u8 class, struct pt_regs *regs, u64 *room)
 {
 	u64 at = REGS_ARG2(regs);
 	struct user_vec vec;
 	struct user_msg msg;
 
+	*room = REGS_ARG3(regs);
 	if (class & CALL_BUF)
 		return at;
 	if (class & CALL_MSG) {
@@ -38,17 +40,18 @@ inlined u64 user_buffer(u8 class, struct pt_regs *regs)
 	}
 	if (bpf_probe_read_user(&vec, sizeof(vec), (void *)at))
 		return 0;
+	*room = vec.len;
 	return vec.len ? vec.base : 0;
 }
 
-inlined u64 current_buffer(bool sending)
+inlined u64 current_buffer(bool sending, u64 *room)
 {
 	struct pt_regs *regs = NULL;
 	u8 class = call_class(call_of(bpf_get_current_task_btf(), &regs));
 
 	if (!regs || !!(class & CALL_SEND) != sending)
 		return 0;
-	return user_buffer(class, regs);
+	return user_buffer(class, regs, room);
 }
 
 /* --- HTTP/1 */
@@ -113,10 +116,10 @@ inlined u64 position(struct sock *sk, struct sock_state *s, bool sending)
 	} while (0)
 
 inlined int emit_request(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s, u64 now,
-			 u64 me, u64 buffer, u32 bytes)
+			 u64 me, u64 buffer, u64 room, u32 bytes)
 {
 	struct rec_request *r = RESERVE(cs, now, REQUEST, request);
-	u32 len = bytes;
+	u32 len = bytes < room ? bytes : room;
 
 	if (!r)
 		return 0;
@@ -143,30 +146,31 @@ inlined void emit_recv(struct recorder_cpu *cs, struct sock *sk, struct sock_sta
 }
 
 /* The buffer of a message that may be a request, 0: it is none. */
-inlined u64 request_buffer(struct sock_state *s, int bytes)
+inlined u64 request_buffer(struct sock_state *s, int bytes, u64 *room)
 {
 	char first[8] = {};
 	u64 buffer;
 
 	if (s->last == DIR_RECV || s->role == REC_ROLE_CLIENT || bytes < 16)
 		return 0;
-	buffer = current_buffer(false);
-	if (!buffer || bpf_probe_read_user(first, sizeof(first), (void *)buffer))
+	buffer = current_buffer(false, room);
+	if (!buffer || *room < sizeof(first) ||
+	    bpf_probe_read_user(first, sizeof(first), (void *)buffer))
 		return 0;
 	return is_request(first) ? buffer : 0;
 }
 
 inlined int received(struct recorder_cpu *cs, struct sock *sk, struct sock_state *s, int bytes)
 {
-	u64 now, me, buffer;
+	u64 now, me, buffer, room = 0;
 
 	now = bpf_ktime_get_ns();
 	me = bpf_get_current_pid_tgid();
 	introduce(cs, sk, s, now, me);
 	s->rx += bytes;
-	buffer = request_buffer(s, bytes);
+	buffer = request_buffer(s, bytes, &room);
 	if (buffer)
-		emit_request(cs, sk, s, now, me, buffer, bytes);
+		emit_request(cs, sk, s, now, me, buffer, room, bytes);
 	else
 		emit_recv(cs, sk, s, now, me, bytes);
 	s->arrived = 0;
@@ -190,28 +194,44 @@ int BPF_PROG(on_sock_recv, struct sock *sk, int bytes, int flags)
 
 /* --- send */
 
+/* Both ports of a connection, in the order of one end; 0 for UNIX sockets. */
+
+inlined u32 ports_of(struct sock *sk)
+{
+	return (u32)SOCK(sk, __sk_common.skc_num) << 16 |
+	       __builtin_bswap16(SOCK(sk, __sk_common.skc_dport));
+}
+
+inlined u32 ports_of_peer(struct sock *sk)
+{
+	return (u32)__builtin_bswap16(SOCK(sk, __sk_common.skc_dport)) << 16 |
+	       SOCK(sk, __sk_common.skc_num);
+}
+
 inlined u16 answer_status(struct sock_state *s, int bytes)
 {
 	char first[STATUS_BYTES];
-	u64 buffer;
+	u64 buffer, room = 0;
 
 	if ((s->last != DIR_RECV && !s->interim) || s->role == REC_ROLE_CLIENT ||
 	    bytes < STATUS_BYTES)
 		return 0;
-	buffer = current_buffer(true);
-	if (!buffer || bpf_probe_read_user(first, sizeof(first), (void *)buffer))
+	buffer = current_buffer(true, &room);
+	if (!buffer || room < sizeof(first) ||
+	    bpf_probe_read_user(first, sizeof(first), (void *)buffer))
 		return 0;
 	return http_status(first);
 }
 
 /* A send that the other end could read before the call returned is as old as that: the hook
- * comes too late to be before what the reader does. */
-inlined u64 sent_at(struct recorder_cpu *cs)
+ * comes too late to be before what the reader does.  What came for another connection, in an
+ * interrupt of some call, has other ports. */
+inlined u64 sent_at(struct recorder_cpu *cs, struct sock *sk)
 {
 	u64 at = cs->delivered;
 
 	cs->delivered = 0;
-	return at ? at : bpf_ktime_get_ns();
+	return at && cs->delivered_to == ports_of(sk) ? at : bpf_ktime_get_ns();
 }
 
 /* No hook tells of arrival on a UNIX socket where this one does not either.  What the other end
@@ -264,7 +284,7 @@ int BPF_PROG(on_sock_send, struct sock *sk, int bytes, int flags)
 		return 0;
 	if (bytes > 0 && is_stream(sk)) {
 		s = sock_state(cs, sk);
-		return s ? sent(cs, sk, s, sent_at(cs), bytes, flags) : 0;
+		return s ? sent(cs, sk, s, sent_at(cs, sk), bytes, flags) : 0;
 	}
 	cs->delivered = 0;
 	return 0;
@@ -299,7 +319,6 @@ inlined struct sock *sock_of_fd(struct recorder_cpu *cs, u32 fd, struct sock_sta
 
 inlined int call_sent(struct recorder_cpu *cs, struct pt_regs *regs, u8 class, int bytes)
 {
-	u64 now = sent_at(cs);
 	struct sock_state *s = NULL;
 	struct sock *sk;
 
@@ -308,7 +327,10 @@ inlined int call_sent(struct recorder_cpu *cs, struct pt_regs *regs, u8 class, i
 		return received(cs, sk, s, bytes);
 	if (!sk && (class & CALL_ARG) == CALL_SPLICE)
 		sk = sock_of_fd(cs, REGS_ARG3(regs), &s);
-	return sk && s ? sent(cs, sk, s, now, bytes, call_flags(class, regs)) : 0;
+	if (sk && s)
+		return sent(cs, sk, s, sent_at(cs, sk), bytes, call_flags(class, regs));
+	cs->delivered = 0;
+	return 0;
 }
 
 inlined int call_received(struct recorder_cpu *cs, struct pt_regs *regs, u8 class, int bytes)
@@ -347,7 +369,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 /* On loopback the sender's own call brings the data: then the current thread is the sender.  In
  * a real network interrupt it is anybody, so only a thread that is in a sending call counts.
  * The hook at the end of the send takes the instant over. */
-inlined u32 sender(struct recorder_cpu *cs, u64 now)
+inlined u32 sender(struct recorder_cpu *cs, struct sock *sk, u64 now)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct pt_regs *regs;
@@ -355,8 +377,10 @@ inlined u32 sender(struct recorder_cpu *cs, u64 now)
 
 	if (!(class & CALL_SEND))
 		return 0;
-	if (delivers(class))
+	if (delivers(class)) {
 		cs->delivered = now;
+		cs->delivered_to = ports_of_peer(sk);
+	}
 	return me->pid;
 }
 
@@ -374,7 +398,7 @@ inlined int arrives(struct sock *sk)
 	if (s->arrived)
 		return 0;
 	s->arrived = bpf_ktime_get_ns();
-	s->arrived_tid = sender(cs, s->arrived);
+	s->arrived_tid = sender(cs, sk, s->arrived);
 	return 0;
 }
 
@@ -442,8 +466,10 @@ int BPF_PROG(on_sock_state, struct sock *sk, int from, int to)
 	s = sock_state(cs, sk);
 	if (!s)
 		return 0;
-	if (role)
+	if (role) {
 		s->role = role;
+		s->said = 0; /* it may have been another connection's */
+	}
 	if (role == REC_ROLE_LISTEN)
 		say_socket(cs, sk, s, bpf_ktime_get_ns(), bpf_get_current_pid_tgid());
 	else if (!role && s->said)

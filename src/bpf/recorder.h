@@ -85,6 +85,8 @@ struct recorder_cpu {
 	u64 done_id;
 	u64 ready_cookie; /* last socket that became readable, 0: not in this softirq or run */
 	u64 delivered;	  /* when the current send made data readable, 0: it did not */
+	u32 delivered_to; /* ports of the socket that could be read then, as its peer has them */
+	u32 pad0;
 	u64 lost_since, lost_count; /* not yet told by a REC_LOST */
 	u64 last_block;		    /* number of block requests begun here */
 	u64 last_socket;	    /* number of sockets met first here, where we number them */

@@ -289,6 +289,25 @@ def test_durable_writes(lab):
     assert all(r["submitted"] <= r["issued"] <= r["completed"] for r in writes)
 
 
+ABSTRACT = r"""
+import socket
+for n in range(1, 90):
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
+        listener.bind(b"\0" + b"n" * n); listener.listen()
+        client.connect(b"\0" + b"n" * n)
+        server, _ = listener.accept()
+        client.sendall(b"hello"); server.recv(9); server.close()
+"""
+
+
+def test_abstract_names_end(lab):
+    """They have no NUL: what lies behind them in the kernel is nobody's to see."""
+    record(lab, "-o", "a.lp", command=[sys.executable, "-c", ABSTRACT])
+    names = {r["path"] for r in of_kind(records(lab.dir / "a.lp"), "socket")
+             if r["path"].startswith("@n")}
+    assert names == {"@" + "n" * min(n, 63) for n in range(1, 90)}
+
+
 # --- when things go wrong
 
 def test_command_status(lab):
@@ -330,6 +349,26 @@ def test_messages_do_not_go_into_the_recording(lab):
     assert of_kind(records(lab.dir / "closed.lp"), "switch")
     assert subprocess.run([LONGPOLE, "info", lab.dir / "closed.lp"], check=False,
                           stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_clocks_of_a_time_namespace(lab):
+    """Programs in the kernel do not see the shift, and the window is theirs."""
+    done = subprocess.run(["unshare", "--time", "--monotonic", "100000", "--boottime", "5000",
+                           LONGPOLE, "record", "-d", "0.5", "-o", lab.dir / "time.lp"],
+                          check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    h = host(lab.dir / "time.lp")
+    assert abs(int(h["end_ns"]) - time.monotonic_ns()) < 60e9
+    assert subprocess.run([LONGPOLE, "info", lab.dir / "time.lp"], check=False,
+                          stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_pids_of_a_namespace_are_not_believed(lab):
+    done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", LONGPOLE, "record", "-o",
+                           lab.dir / "pid.lp", "--", "true"],
+                          check=False, capture_output=True, text=True)
+    assert done.returncode == 0 and "pid namespace" in done.stderr
+    assert host(lab.dir / "pid.lp")["command"]["pid"] == 0
 
 
 def test_longest_duration(lab):

@@ -288,6 +288,13 @@ static void request_lines_are_cut(void **state)
 	check_cut("GET /a?key=secret HTTP/1.1\r\nHost: b", true, "GET /a?key=secret HTTP/1.1");
 	check_cut("GET /a?key=secret-that-goes-on", false, "GET /a");
 	check_cut("GET /a?x=1?y=2 HTTP/1.0\n", false, "GET /a HTTP/1.0");
+	check_cut("GET /a?key=a secret HTTP/1.1\r\n", false, "GET /a HTTP/1.1");
+	check_cut("GET /a?key=a secret that goes on", false, "GET /a");
+	check_cut("GET /a?key=secret HTTP/1.", false, "GET /a");
+	check_cut("GET http://me:secret@b/a HTTP/1.1\n", false, "GET http://b/a HTTP/1.1");
+	check_cut("GET http://me:secret@b/a HTTP/1.1\n", true, "GET http://me:secret@b/a HTTP/1.1");
+	check_cut("GET http://b/@a HTTP/1.1\n", false, "GET http://b/@a HTTP/1.1");
+	check_cut("GET ?", false, "GET ");
 	check_cut("", false, "");
 }
 
