@@ -13,15 +13,43 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+/* What a time namespace adds to the clocks; programs in the kernel read them without it. */
+static int64_t monotonic_shift_ns, boottime_shift_ns;
+
+static void read_shifts(void)
+{
+	scoped(free) char *text = NULL;
+	int64_t seconds[2], ns[2];
+
+	if (io_read_file("/proc/self/timens_offsets", 256, &text, NULL, NULL) < 0 ||
+	    sscanf(text, "monotonic %" SCNd64 " %" SCNd64 " boottime %" SCNd64 " %" SCNd64,
+		   &seconds[0], &ns[0], &seconds[1], &ns[1]) != 4)
+		return;
+	monotonic_shift_ns = seconds[0] * INT64_C(1000000000) + ns[0];
+	boottime_shift_ns = seconds[1] * INT64_C(1000000000) + ns[1];
+}
 
 static int64_t read_clock(clockid_t id)
 {
 	struct timespec t;
 
 	clock_gettime(id, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec -
+	       (id == CLOCK_MONOTONIC  ? monotonic_shift_ns
+		: id == CLOCK_BOOTTIME ? boottime_shift_ns
+				       : 0);
+}
+
+/* Records name threads as the initial namespace does, in which this inode is fixed. */
+bool host_pids_are_ours(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == 0xEFFFFFFC;
 }
 
 int64_t now_ns(void)
@@ -80,6 +108,7 @@ void host_init(struct host *h)
 	*h = (struct host){.command_status = -1, .cpu_pct = -1};
 	uname(&h->uts);
 	read_boot_id(h);
+	read_shifts();
 	h->cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
 	host_read_clocks(h);
 	cgroups_find(h);

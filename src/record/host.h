@@ -47,7 +47,10 @@ struct host {
 	const struct ctf *whole; /* the trace that nothing is added to any more; NULL until then */
 };
 
+/* CLOCK_MONOTONIC of the initial time namespace, once host_init was called. */
 int64_t now_ns(void);
+/* False in a pid namespace: pids that this process knows are not those of the records. */
+bool host_pids_are_ours(void);
 void host_init(struct host *h);
 void host_fini(struct host *h);
 /* Reads the three clocks as close together as they get. */

@@ -163,6 +163,10 @@ static void say_limits(const struct session *s)
 			 "requests cannot be seen");
 	else if (l->by_calls)
 		log_debug("requests are seen where system calls end");
+	if (!host_pids_are_ours())
+		log_warn("this is a pid namespace: the recording has the host's pids, %s",
+			 s->opt->command ? "and the command is not found among them"
+					 : "which --pid then takes");
 	if (l->no_blocks)
 		log_warn("this kernel does not show block requests");
 	if (s->opt->buffer_bytes > l->buffer_bytes)
@@ -184,7 +188,7 @@ static int begin(struct session *s)
 	s->host.command = opt->command;
 	s->host.report_cgroups = opt->report_cgroups;
 	s->host.report_pids = opt->report_pids;
-	s->host.command_pid = s->command.pid;
+	s->host.command_pid = host_pids_are_ours() ? s->command.pid : 0;
 	s->host.buffer_bytes = s->loaded.buffer_bytes;
 	s->host.requests_seen = !s->loaded.no_requests;
 	s->host.by_calls = s->loaded.by_calls;

@@ -61,10 +61,10 @@ def record(lab, *options, command=None, status=0, env=None, program=LONGPOLE, **
 def records(path):
     """Every record of a recording through babeltrace2, in order, as a dictionary."""
     tool = need("babeltrace2", "babeltrace2")
-    done = subprocess.run([tool, "--clock-cycles", path / "kernel"], capture_output=True, text=True,
-                          timeout=120, check=True)
+    done = subprocess.run([tool, "--clock-cycles", path / "kernel"], capture_output=True,
+                          encoding="utf-8", errors="replace", timeout=120, check=True)
     last = collections.defaultdict(int)
-    for line in done.stdout.splitlines():
+    for line in done.stdout.rstrip("\n").split("\n"):  # names may hold other line ends
         head = re.match(r"\[(\d+)\] .*?(\w+): { cpu_id = (\d+)", line)
         ts, kind, cpu = int(head[1]), head[2], int(head[3])
         assert ts >= last[cpu], f"time goes back on CPU {cpu}"
