@@ -201,8 +201,8 @@ static int check_recording_options(const struct cmd_args *args, struct err *err)
 static void say_nothing_matched(const struct why_report *w, const struct why_filter *f)
 {
 	if (f->pattern || f->begin.given || f->end.given)
-		log_info("no request matched; 'longpole why RECORDING' without --request, --begin "
-			 "and --end shows what was served");
+		log_info("no request matched; 'longpole why RECORDING' without --request, --begin, "
+			 "--end, --cgroup and --pid shows what was served");
 	else if (w->subject == SUBJECT_PROCESS)
 		log_info("%s neither served a request nor was seen at all", w->subject_name);
 	else

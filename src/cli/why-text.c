@@ -167,13 +167,13 @@ static void put_group(const struct page *g, const struct profile_group *x)
 	else
 		fprintf(g->out, "  %s%*s", str_get(&name), NAME_WIDTH - columns, "");
 	put_count(g, (uint64_t)x->count, 8);
-	if (x->count) {
-		put_ns(g, x->p50_ns, 9);
-		put_ns(g, x->p95_ns, 9);
-		put_ns(g, x->p99_ns, 9);
-	} else {
-		fprintf(g->out, "%9s%9s%9s", "-", "-", "-");
+	if (!x->count) { /* how long they take is not known */
+		fprintf(g->out, "  and %" PRId64 " cut\n", x->cut_count);
+		return;
 	}
+	put_ns(g, x->p50_ns, 9);
+	put_ns(g, x->p95_ns, 9);
+	put_ns(g, x->p99_ns, 9);
 	if (x->basis_all)
 		fprintf(g->out, "%7s", "-");
 	else

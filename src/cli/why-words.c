@@ -50,7 +50,7 @@ static const struct wording {
 	 "Give {cgroup} less: lower its cpu.weight (cgroup v1: cpu.shares), cap it with cpu.max "
 	 "(cpu.cfs_quota_us), or keep it on other CPUs with cpuset.cpus.  For a systemd unit: "
 	 "systemctl set-property --runtime UNIT CPUWeight=20."},
-	{STATE_RUNQUEUE, CAUSE_SYSTEM, "waited {time} in the run queue, behind {who} of the system",
+	{STATE_RUNQUEUE, CAUSE_SYSTEM, "waited {time} in the run queue, behind {who}{, system}",
 	 "If {name} is an ordinary program, start it in a cgroup of its own with a low weight "
 	 "(systemd-run --scope -p CPUWeight=20 ...) or with nice; if it is a kernel thread, perf "
 	 "record -a -g -- sleep 5 shows its work."},
@@ -77,7 +77,7 @@ static const struct wording {
 	 "Limit {cgroup}: io.max or a lower io.weight (cgroup v1: blkio.throttle.*), ionice -c 3, "
 	 "or another disk.  For a systemd unit: systemctl set-property --runtime UNIT "
 	 "IOWeight=20."},
-	{STATE_DISK, CAUSE_SYSTEM, "waited {time} for the disk while it served {who} of the system",
+	{STATE_DISK, CAUSE_SYSTEM, "waited {time} for the disk while it served {who}{, system}",
 	 "iotop -o names who reads and writes; writeback is bounded by vm.dirty_background_bytes, "
 	 "scrubs and backups can be given ionice -c 3."},
 	{STATE_DISK, CAUSE_THROTTLED, "waited {time} because writing was throttled",
@@ -220,6 +220,9 @@ static void add_word(const struct filling *f, const char *word, size_t len, stru
 		why_who(f->culprit, &who);
 		if (who.len)
 			str_addf(ret, " in %s", str_get(&who));
+	} else if (!strncmp(word, ", system", len)) {
+		str_add(ret, f->culprit->kernel ? ", a kernel thread"
+						: ", outside every container and unit");
 	} else if (!strncmp(word, ", device,", len)) {
 		why_who(f->culprit, &who);
 		if (who.len && f->culprit->kind == CULPRIT_DEVICE)
