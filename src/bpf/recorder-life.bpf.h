@@ -47,8 +47,12 @@ inlined struct rec_thread *reserve_thread(struct task_struct *p, u16 what)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
+	struct recorder_cpu *cs = this_cpu();
 	struct rec_thread *r = reserve_thread(child, REC_LIFE_FORK);
 
+	/* made here, where no queue is locked */
+	if (cs)
+		thread_state(cs, child);
 	if (!r)
 		return 0;
 	r->parent_tid = parent->pid;
@@ -57,10 +61,14 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *p)
+int BPF_PROG(on_exec, struct task_struct *p, int old_tid)
 {
+	struct recorder_cpu *cs = this_cpu();
 	struct rec_thread *r = reserve_thread(p, REC_LIFE_EXEC);
 
+	/* it took the place, and the number, of its process's first thread */
+	if (cs && cs->in_tid == (u32)old_tid)
+		cs->in_tid = p->pid;
 	if (r)
 		submit(r);
 	return 0;
@@ -199,8 +207,12 @@ int on_each_thread(struct bpf_iter__task *ctx)
 	struct task_struct *p = ctx->task;
 	struct rec_thread r = {};
 
-	if (!p || p->exit_state)
+	struct recorder_cpu *cs = this_cpu();
+
+	if (!cs || !p || p->exit_state)
 		return 0;
+	if (p->pid)
+		thread_state(cs, p);
 	put_iter_head(&r.head, REC_ID_THREAD, sizeof(r));
 	put_thread(&r, p, REC_LIFE_SNAPSHOT);
 	r.state = decode_state(p->__state, in_iowait(p));

@@ -317,11 +317,14 @@ inlined void coming_unseen(struct recorder_cpu *cs, struct task_struct *p,
 			   struct recorder_thread *t, u64 now)
 {
 	struct rec_switch *r;
-	u64 came;
+	u64 came, waking, waker_obj = t->waker_obj;
+	u8 waker_by = t->waker_by;
 
 	if (!cs->in_known || cs->in_tid == (u32)p->pid || !(t->left || t->waking))
 		return;
 	came = came_by_account(cs, p, now);
+	/* woken since it came: that is of the wait to come */
+	waking = t->waking > came ? t->waking : 0;
 	r = came ? RESERVE(cs, now, SWITCH, switch) : NULL;
 	if (!r)
 		return;
@@ -329,10 +332,17 @@ inlined void coming_unseen(struct recorder_cpu *cs, struct task_struct *p,
 	r->prev_tid = cs->in_tid;
 	r->prev_since = came;
 	r->prev_syscall = -1;
+	if (waking)
+		t->waking = 0;
 	put_next(r, p, t);
 	r->next_flags |= REC_NEXT_LATE;
 	submit(r);
 	arrive(cs, p, t, came);
+	if (waking) {
+		t->waking = waking;
+		t->waker_obj = waker_obj;
+		t->waker_by = waker_by;
+	}
 }
 
 inlined void idle_leaves(struct recorder_thread *t)
@@ -644,7 +654,7 @@ int BPF_PROG(on_local_timer_exit)
 	return irq_ends();
 }
 
-/* Where the timer is an interrupt like any other. */
+/* Where the timer is an interrupt like any other, or one without a hook. */
 SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(on_hrtimer)
 {
@@ -652,6 +662,16 @@ int BPF_PROG(on_hrtimer)
 
 	if (cs)
 		cs->irq_kind = REC_BY_TIMER;
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_exit")
+int BPF_PROG(on_hrtimer_exit)
+{
+	struct recorder_cpu *cs = this_cpu();
+
+	if (cs)
+		cs->irq_kind = REC_BY_IRQ;
 	return 0;
 }
 

@@ -56,13 +56,25 @@ int command_start(struct command *c, char *const *argv, bool to_stderr, struct e
 	return err_set(err, -errno, "cannot start a process: %s", strerror(errno));
 }
 
+/* A signal may have ended it already: that is no reason to end as well. */
+static bool let_go(int fd)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
+	bool done;
+
+	sigaction(SIGPIPE, &ignore, &old);
+	done = write(fd, "g", 1) == 1;
+	sigaction(SIGPIPE, &old, NULL);
+	return done;
+}
+
 int command_go(struct command *c, char *const *argv, struct err *err)
 {
 	int code = 0;
 
 	if (!c->pid)
 		return 0;
-	if (write(c->go_fd, "g", 1) != 1)
+	if (!let_go(c->go_fd))
 		return err_set(err, -EPIPE, "%s: it ended before it was started", argv[0]);
 	close(c->go_fd);
 	c->go_fd = -1;

@@ -34,6 +34,7 @@ static const struct part {
 	{"on_local_timer", "local_timer_entry", WANTED},
 	{"on_local_timer_exit", "local_timer_exit", WANTED},
 	{"on_hrtimer", "hrtimer_expire_entry", WANTED},
+	{"on_hrtimer_exit", "hrtimer_expire_exit", WANTED},
 	{"on_softirq", "softirq_entry", WANTED},
 	{"on_softirq_exit", "softirq_exit", WANTED},
 	{"on_waking", "sched_waking", NEEDED},
@@ -60,7 +61,7 @@ static const struct part {
 	{"on_block_complete", "block_rq_complete", BLOCKS},
 	{"on_switch", "sched_switch", NEEDED},
 };
-enum { PARTS = sizeof(parts) / sizeof(parts[0]), PARTS_WAKING = 8 };
+enum { PARTS = sizeof(parts) / sizeof(parts[0]), PARTS_WAKING = 9 };
 _Static_assert((int)PARTS <= (int)LOADED_LINKS, "a link for each program");
 
 static struct bpf_program *program(const struct loaded *l, const char *name)
@@ -72,8 +73,7 @@ static bool wanted(const struct loaded *l, const struct part *p, const struct bt
 {
 	if (p->need == (l->by_calls ? BY_SOCKETS : BY_CALLS))
 		return false;
-	/* Where the local timer has an interrupt of its own, its hook tells it apart. */
-	if (!strcmp(p->program, "on_hrtimer") && kernel_has_tracepoint(btf, "local_timer_entry"))
+	if (!strncmp(p->program, "on_local_timer", 14) && kernel_is_without("local-timer"))
 		return false;
 	/* It walks the threads of a process with bpf_loop. */
 	if (!strcmp(p->program, "on_cgroup_attach") &&
@@ -114,6 +114,7 @@ static void set_knobs(struct loaded *l, const struct btf *btf)
 			kernel_percpu_distance(btf, "steal_time", "runqueues");
 	l->skel->rodata->cfg_switch_has_state = kernel_tracepoint_params(btf, "sched_switch") >= 4;
 	l->skel->rodata->cfg_by_calls = l->by_calls;
+	l->by_hrtimer = !kernel_has_tracepoint(btf, "local_timer_entry");
 	if (l->by_calls)
 		bpf_map__set_max_entries(l->skel->maps.by_address, SOCKETS_BY_ADDRESS);
 	l->skel->rodata->cfg_has_cast =
@@ -227,6 +228,8 @@ static int attach(struct loaded *l, int from, int to, struct err *err)
 			continue;
 		if (!strcmp(parts[i].program, "on_softirq_exit") && l->irq_mode != IRQ_BY_COUNT)
 			continue;
+		if (!strncmp(parts[i].program, "on_hrtimer", 10) && !l->by_hrtimer)
+			continue;
 		link = &l->links[i];
 		if (*link)
 			continue;
@@ -238,16 +241,38 @@ static int attach(struct loaded *l, int from, int to, struct err *err)
 	return 0;
 }
 
-int loaded_attach(struct loaded *l, struct err *err)
+static int attach_waking(struct loaded *l, struct err *err)
 {
 	int rc;
 
 	l->irq_mode = IRQ_BY_PREEMPT;
 	rc = attach(l, 0, PARTS_WAKING, err);
-	if (rc < 0)
-		return rc;
-	l->irq_mode = irq_mode_choose(l->skel);
-	rc = attach(l, 0, PARTS, err);
+	if (rc >= 0)
+		l->irq_mode = irq_mode_choose(l->skel);
+	return rc;
+}
+
+static int ignore(const void *record, size_t bytes, void *arg)
+{
+	(void)record, (void)bytes, (void)arg;
+	return 0;
+}
+
+/* The iterator makes the threads' storage: later it would be in the middle of the scheduler, where
+ * older kernels had better not allocate.  On some machines (Hyper-V) the timer has an interrupt
+ * without a hook; then it is told by what expires. */
+int loaded_attach(struct loaded *l, struct err *err)
+{
+	int rc = loaded_iterate(l, ITER_THREADS, ignore, NULL, err);
+
+	if (rc >= 0)
+		rc = attach_waking(l, err);
+	if (rc >= 0 && l->irq_mode == IRQ_BY_COUNT && !l->by_hrtimer) {
+		l->by_hrtimer = true;
+		rc = attach_waking(l, err);
+	}
+	if (rc >= 0)
+		rc = attach(l, 0, PARTS, err);
 	l->skel->bss->attached_ns = (uint64_t)now_ns();
 	return rc;
 }
@@ -365,24 +390,57 @@ int loaded_each_block(struct loaded *l, void (*fn)(const struct recorder_block *
 
 /* --- counters */
 
-int loaded_count(struct loaded *l, struct recorder_count *ret)
+typedef int cpu_fn(const struct recorder_cpu *cs, int cpu, void *arg);
+
+static int each_cpu(struct loaded *l, cpu_fn *fn, void *arg)
 {
 	size_t size = (bpf_map__value_size(l->skel->maps.cpus) + 7) / 8 * 8;
 	scoped(free) char *values = calloc((size_t)l->cpus, size);
 	uint32_t zero = 0;
+	int rc = 0;
 
-	*ret = (struct recorder_count){0};
 	if (!values)
 		return -ENOMEM;
 	if (bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.cpus), &zero, values))
 		return -errno;
-	for (int cpu = 0; cpu < l->cpus; cpu++) {
-		const struct recorder_cpu *cs = (const void *)(values + size * (size_t)cpu);
+	for (int cpu = 0; cpu < l->cpus && rc >= 0; cpu++)
+		rc = fn((const void *)(values + size * (size_t)cpu), cpu, arg);
+	return rc;
+}
 
-		ret->records += cs->count.records;
-		for (int i = 0; i < REC_LOST_REASONS; i++)
-			ret->lost[i] += cs->count.lost[i];
-	}
+struct lost_to {
+	int (*fn)(const struct rec_head *r, void *arg);
+	void *arg;
+};
+
+static int give_lost(const struct recorder_cpu *cs, int cpu, void *arg)
+{
+	struct lost_to *to = arg;
+	struct rec_lost r = {
+		.head = {(uint64_t)now_ns(), REC_ID_LOST, (uint16_t)cpu, sizeof(r)},
+		.since = cs->lost_since,
+		.count = cs->lost_count,
+		.reason = REC_LOST_RING_FULL,
+	};
+
+	return cs->lost_count ? to->fn(&r.head, to->arg) : 0;
+}
+
+int loaded_each_lost(struct loaded *l, int (*fn)(const struct rec_head *r, void *arg), void *arg)
+{
+	struct lost_to to = {fn, arg};
+
+	return each_cpu(l, give_lost, &to);
+}
+
+static int add_count(const struct recorder_cpu *cs, int cpu, void *arg)
+{
+	struct recorder_count *sum = arg;
+
+	(void)cpu;
+	sum->records += cs->count.records;
+	for (int i = 0; i < REC_LOST_REASONS; i++)
+		sum->lost[i] += cs->count.lost[i];
 	return 0;
 }
 
@@ -394,6 +452,19 @@ static bool program_info(const struct loaded *l, int i, struct bpf_prog_info *re
 	memset(ret, 0, sizeof(*ret));
 	return prog && bpf_program__fd(prog) >= 0 &&
 	       !bpf_obj_get_info_by_fd(bpf_program__fd(prog), ret, &len);
+}
+
+int loaded_count(struct loaded *l, struct recorder_count *ret)
+{
+	struct bpf_prog_info info;
+	int rc;
+
+	*ret = (struct recorder_count){0};
+	rc = each_cpu(l, add_count, ret);
+	for (int i = 0; i < PARTS; i++)
+		if (program_info(l, i, &info))
+			ret->lost[REC_LOST_OTHER] += info.recursion_misses;
+	return rc;
 }
 
 int64_t loaded_run_ns(struct loaded *l)

@@ -17,6 +17,7 @@ struct ring;
 struct recorder_bpf;
 struct recorder_block;
 struct recorder_count;
+struct rec_head;
 
 enum { LOADED_LINKS = 32 };
 struct loaded {
@@ -28,6 +29,7 @@ struct loaded {
 	bool by_calls;	     /* sockets are seen where system calls end: Linux before 6.3 */
 	bool no_requests;    /* not even there */
 	bool no_blocks;
+	bool by_hrtimer; /* timer interrupts are told by what expires in them */
 	int irq_mode;
 };
 
@@ -46,7 +48,10 @@ int loaded_iterate(struct loaded *l, enum loaded_iter which, record_fn *fn, void
 /* Block requests that are in flight. */
 int loaded_each_block(struct loaded *l, void (*fn)(const struct recorder_block *b, void *arg),
 		      void *arg);
-/* Sums over all CPUs. */
+/* A REC_LOST for each CPU after whose last loss there was no record. */
+int loaded_each_lost(struct loaded *l, int (*fn)(const struct rec_head *r, void *arg), void *arg);
+/* Sums over all CPUs; runs that the kernel left out, for one was interrupted by its like, are lost
+ * as well. */
 int loaded_count(struct loaded *l, struct recorder_count *ret);
 /* CPU time of the programs while statistics were on. */
 int64_t loaded_run_ns(struct loaded *l);

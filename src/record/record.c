@@ -51,9 +51,10 @@ struct session {
 	struct cost cost;
 	struct progress progress;
 	int64_t interval_ns, host_written_ns;
-	int nice;    /* as it was */
-	bool begun;  /* there is something to keep */
-	bool failed; /* the trace cannot grow any more */
+	int nice;     /* as it was */
+	bool begun;   /* there is something to keep */
+	bool failed;  /* the trace cannot grow any more */
+	bool dropped; /* rights that are needed no more */
 };
 
 /* --- records into the trace */
@@ -206,6 +207,8 @@ static int begin(struct session *s)
 	rc = write_host(s);
 	if (rc >= 0)
 		rc = snapshot(s);
+	if (rc >= 0 && s->command.pid && opt->stop && *opt->stop)
+		return err_set(s->err, -EINTR, "stopped before '%s' was started", opt->command[0]);
 	if (rc >= 0)
 		rc = command_go(&s->command, opt->command, s->err);
 	return rc;
@@ -256,10 +259,13 @@ static void measure_cost(struct session *s, int64_t elapsed_ns)
 {
 	if (elapsed_ns < COST_FROM_NS)
 		return;
-	if (elapsed_ns < COST_FROM_NS + COST_FOR_NS)
+	if (elapsed_ns < COST_FROM_NS + COST_FOR_NS) {
 		cost_sample_begin(&s->cost, &s->loaded);
-	else if (cost_sample_end(&s->cost, &s->loaded))
+	} else if (!s->dropped) {
+		cost_sample_end(&s->cost, &s->loaded);
 		privilege_drop();
+		s->dropped = true;
+	}
 }
 
 static int run(struct session *s)
@@ -325,6 +331,11 @@ static int end(struct session *s)
 		rc = loaded_iterate(&s->loaded, ITER_OPEN, add_listed, s, s->err);
 	if (rc >= 0)
 		rc = loaded_each_block(&s->loaded, add_block, s);
+	/* what a program was still writing the first time */
+	if (rc >= 0)
+		rc = drain(s);
+	if (rc >= 0)
+		rc = loaded_each_lost(&s->loaded, add_record, s);
 	return rc < 0 ? (int)rc : 0;
 }
 

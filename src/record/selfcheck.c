@@ -12,6 +12,7 @@
 #include <bpf/libbpf.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -46,13 +47,17 @@ static void child_main(int fd)
 
 static int child_start(struct child *c)
 {
-	int fds[2];
+	int fds[2], parent = getpid();
 
 	if (pipe(fds) < 0)
 		return -1;
 	c->write_fd = fds[1];
 	c->pid = fork();
 	if (c->pid == 0) {
+		/* it holds the programs too: with the recorder gone it must not keep them */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(0);
 		close(fds[1]);
 		child_main(fds[0]);
 	}

@@ -163,10 +163,11 @@ def test_stamps_are_in_order(ping_pong):
             assert r["prev_why"] == "idle"
 
 
-def test_timer_wakes(lab):
+@pytest.mark.parametrize("without", ["", "local-timer"])
+def test_timer_wakes(lab, without):
     """Not all: where a machine hides what happens while some thread runs, a wake can be unseen."""
-    record(lab, "-o", "t.lp", command=[sys.executable, "-c",
-                                       "import time\nfor i in range(50): time.sleep(0.003)"])
+    record(lab, "-o", "t.lp", env={"LONGPOLE_WITHOUT": without},
+           command=[sys.executable, "-c", "import time\nfor i in range(50): time.sleep(0.003)"])
     pid = host(lab.dir / "t.lp")["command"]["pid"]
     sleeps = [r for r in of_kind(records(lab.dir / "t.lp"), "switch")
               if r["next_tid"] == pid and r["next_waker_by"] == "timer"]
@@ -410,6 +411,47 @@ def test_killed(lab):
     assert host(lab.dir / "killed.lp")["complete"] is False
 
 
+def lives(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_killed_at_the_start_leaves_nothing(lab):
+    """The child that is woken to try how wakes look holds the programs too."""
+    process = subprocess.Popen([LONGPOLE, "record", "-o", lab.dir / "k.lp", "-d", "3"],
+                               stderr=subprocess.DEVNULL)
+    children, words = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children"), []
+    if not children.exists():
+        process.wait()
+        pytest.skip("this kernel does not list a process's children")
+    while process.poll() is None and not words:
+        words = children.read_text().split()
+    process.kill()
+    process.wait()
+    assert words, "it had no child"
+    end = time.monotonic() + 2
+    while lives(words[0]) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not lives(words[0])
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.1, 0.15, 0.2, 0.3])
+def test_interrupted_at_the_start(lab, seconds):
+    """Ctrl-C goes to the command that waits to be started as well."""
+    process = subprocess.Popen([LONGPOLE, "record", "-o", lab.dir / "i.lp", "--", "sleep", "9"],
+                               stderr=subprocess.PIPE, text=True, start_new_session=True)
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=10)[1]
+    assert process.returncode in (0, 1, -signal.SIGINT), said  # not caught yet
+    if process.returncode == 0:
+        assert host(lab.dir / "i.lp")["complete"] is True
+    elif process.returncode == 1:
+        assert len(said.splitlines()) == 1 and not (lab.dir / "i.lp").exists()
+
+
 def test_interrupted(lab):
     process = subprocess.Popen([LONGPOLE, "record", "-o", lab.dir / "int.lp"],
                                stderr=subprocess.DEVNULL)
@@ -436,8 +478,7 @@ def test_small_buffer_counts_what_it_lost(lab):
     lost = h["lost"]["by_reason"]["ring-full"]
     assert lost > 0 and str(lost) in said
     told = sum(r["count"] for r in of_kind(records(lab.dir / "small.lp"), "lost"))
-    # the last loss of each CPU may have had no record after it
-    assert 0.9 * lost <= told <= lost
+    assert 0.99 * lost <= told <= lost
 
 
 def test_full_disk(lab):
