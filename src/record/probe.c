@@ -55,7 +55,8 @@ static bool has_right(cap_value_t right)
 
 static void probe_rights(struct probe *p)
 {
-	bool all = has_right(CAP_SYS_ADMIN);
+	/* before Linux 5.8 the first was the only way */
+	bool all = has_right(CAP_SYS_ADMIN) || (has_right(CAP_BPF) && has_right(CAP_PERFMON));
 
 	add(p, "permission", all ? WORKS : MISSING,
 	    "run it as root, or with the capabilities bpf, perfmon, sys_resource, dac_read_search",
