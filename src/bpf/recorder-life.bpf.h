@@ -29,6 +29,8 @@ static __always_inline void put_thread(struct rec_thread *r, struct task_struct 
 	bpf_probe_read_kernel(r->comm, sizeof(r->comm), p->comm);
 }
 
+/* Its caller asks at once whether there is one: later, Linux 6.1 takes the answer for open and
+ * misses the submit. */
 inlined struct rec_thread *reserve_thread(struct task_struct *p, u16 what)
 {
 	struct recorder_cpu *cs = this_cpu();
@@ -48,11 +50,12 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct recorder_cpu *cs = this_cpu();
-	struct rec_thread *r = reserve_thread(child, REC_LIFE_FORK);
+	struct rec_thread *r;
 
 	/* made here, where no queue is locked */
 	if (cs)
 		thread_state(cs, child);
+	r = reserve_thread(child, REC_LIFE_FORK);
 	if (!r)
 		return 0;
 	r->parent_tid = parent->pid;
@@ -64,11 +67,12 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *p, int old_tid)
 {
 	struct recorder_cpu *cs = this_cpu();
-	struct rec_thread *r = reserve_thread(p, REC_LIFE_EXEC);
+	struct rec_thread *r;
 
 	/* it took the place, and the number, of its process's first thread */
 	if (cs && cs->in_tid == (u32)old_tid)
 		cs->in_tid = p->pid;
+	r = reserve_thread(p, REC_LIFE_EXEC);
 	if (r)
 		submit(r);
 	return 0;
