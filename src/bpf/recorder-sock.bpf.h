@@ -216,12 +216,12 @@ inlined bool is_mapped(const struct in6_addr *a)
 /* IPv4 over an IPv6 socket is told as IPv4, so that both ends look alike. */
 inlined void put_inet(struct rec_socket *r, struct sock *sk)
 {
-	struct in6_addr local, remote;
+	struct in6_addr local = {}, remote = {};
 	bool four = r->family == AF_INET;
 
 	r->local_port = SOCK(sk, __sk_common.skc_num);
 	r->remote_port = __builtin_bswap16(SOCK(sk, __sk_common.skc_dport));
-	if (!four) {
+	if (!four && bpf_core_field_exists(sk->__sk_common.skc_v6_daddr)) {
 		BPF_CORE_READ_INTO(&local, sk, __sk_common.skc_v6_rcv_saddr);
 		BPF_CORE_READ_INTO(&remote, sk, __sk_common.skc_v6_daddr);
 		four = is_mapped(&remote) || is_mapped(&local);

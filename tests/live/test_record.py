@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -172,6 +173,53 @@ def test_timer_wakes(lab, without):
     sleeps = [r for r in of_kind(records(lab.dir / "t.lp"), "switch")
               if r["next_tid"] == pid and r["next_waker_by"] == "timer"]
     assert 46 <= len(sleeps) <= 55
+
+
+# Bytes after a type of each kind: so many, and so many for each of its members.
+BTF_EXTRA = {1: (4, 0), 3: (12, 0), 4: (0, 12), 5: (0, 12), 6: (0, 8), 13: (0, 8), 14: (4, 0),
+             15: (0, 12), 17: (4, 0), 19: (0, 12)}
+
+
+def other_kernel(renamed):
+    """This kernel's type information with some fields under another name: {(struct, field): name}."""
+    btf = bytearray(pathlib.Path("/sys/kernel/btf/vmlinux").read_bytes())
+    head, at, type_len, text_at, text_len = struct.unpack_from("<IIIII", btf, 4)
+    at, text_at, found = at + head, text_at + head, set()
+    end, text = at + type_len, bytes(btf[text_at:text_at + text_len])
+
+    def name(offset):
+        return text[offset:text.index(0, offset)].decode()
+
+    while at < end:
+        name_at, info = struct.unpack_from("<II", btf, at)
+        base, each = BTF_EXTRA.get(info >> 24 & 31, (0, 0))
+        body, at = at + 12, at + 12 + base + each * (info & 0xffff)
+        if info >> 24 & 31 != 4 or name(name_at) not in {s for s, _ in renamed}:
+            continue
+        for member in range(body, at, each):
+            key = name(name_at), name(struct.unpack_from("<I", btf, member)[0])
+            if key in renamed:
+                struct.pack_into("<I", btf, member, len(text))
+                found.add(key)
+                text += renamed[key].encode() + b"\0"
+    struct.pack_into("<I", btf, 20, len(text))
+    return bytes(btf[:text_at]) + text, found
+
+
+def test_fields_of_other_kernels(lab):
+    """5.15 has the CPU in task_struct; what is configured away is left out."""
+    renamed = {("thread_info", "cpu"): "gone", ("task_struct", "wake_cpu"): "cpu",
+               ("task_struct", "throttled"): "gone", ("sched_info", "last_arrival"): "gone",
+               ("cfs_rq", "throttled_clock_self_time"): "gone", ("bio", "bi_blkg"): "gone",
+               ("sock_common", "skc_v6_daddr"): "gone", ("sched_entity", "cfs_rq"): "gone",
+               ("kvm_steal_time", "steal"): "gone"}
+    btf, found = other_kernel(renamed)
+    assert ("thread_info", "cpu") in found and ("task_struct", "wake_cpu") in found
+    (lab.dir / "btf").write_bytes(btf)
+    record(lab, "-o", "f.lp", command=["sleep", "0.2"], env={"LONGPOLE_BTF": str(lab.dir / "btf")})
+    got = of_kind(records(lab.dir / "f.lp"), "switch")
+    cpus = os.cpu_count()
+    assert got and all(r["next_queue_cpu"] < cpus for r in got)
 
 
 def test_life(lab):
