@@ -102,7 +102,7 @@ class CpuNeighbour(Scenario):
         _, self.port = servers.nginx(
             self.lab, "location /page { try_files /page-$arg_n.txt =404; gzip on; "
                       "gzip_comp_level 6; gzip_types text/plain; }")
-        self.lab.cgroup("service").set_shares(1650)
+        self.lab.cgroup("service").set_shares(1520)
 
     def inject(self):
         self.hog(450, 1500)

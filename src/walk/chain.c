@@ -103,6 +103,17 @@ static struct frame waiting_frame(struct trip *t, struct link *l, int thread, in
 	return f;
 }
 
+/* It stood in a run queue when the answer came, often behind the callee itself, and had so little
+ * left to do that on another CPU it would have been waiting for the answer by then. */
+static bool would_have_waited(struct trip *t, const struct link *l, int thread, int64_t arrived_ns)
+{
+	struct absence x;
+
+	return l->has_prev && walk_absence_before(t->w, thread, arrived_ns, &x) &&
+	       x.end_ns > arrived_ns && x.runnable_ns == x.start_ns &&
+	       l->op.start_ns - x.end_ns < arrived_ns - max64(x.start_ns, l->lower_ns);
+}
+
 static void read_later(struct trip *t, struct link *l, int64_t arrived_ns)
 {
 	int thread = l->has_prev ? l->prev.thread : l->op.thread;
@@ -115,7 +126,8 @@ static void read_later(struct trip *t, struct link *l, int64_t arrived_ns)
 	end_ns = l->has_prev ? own_end(t, l->r, thread, l->lower_ns, t->cursor_ns) : l->lower_ns;
 	/* It waited when the answer came, so what it did after the question held up nobody: the
 	 * callee's own request is the path, from the question on. */
-	if (end_ns < t->cursor_ns && release_is_call(t->w, &l->op))
+	if ((end_ns < t->cursor_ns || would_have_waited(t, l, thread, arrived_ns)) &&
+	    release_is_call(t->w, &l->op))
 		end_ns = l->lower_ns;
 	f = waiting_frame(t, l, l->op.thread, end_ns);
 	release_sender(t, &f, &l->op, end_ns);

@@ -745,6 +745,50 @@ static void preempted_by_callee(void **state)
 	lab_fini(&l);
 }
 
+/* The same, but the caller gets the CPU back only after the answer: it never waits at all.  With a
+ * CPU of its own it would have been done by 22 and waited from then on.
+ *	web   r10 s20 |...... queue 20-65, svc runs ......| r66 s70
+ *	svc            r21 =========================== s65                                    */
+static void queued_behind_callee(void **state)
+{
+	struct lab l;
+	int web, svc, s, out, in;
+	struct request r;
+
+	(void)state;
+	lab_init(&l);
+	lab_cgroup(&l, 1, "/web");
+	lab_cgroup(&l, 2, "/svc");
+	web = lab_thread(&l, "web", 10, 10, 1);
+	svc = lab_thread(&l, "svc", 20, 20, 2);
+	s = lab_socket(&l, 5, ROLE_SERVED, 80, 4000);
+	out = lab_socket(&l, 6, ROLE_CLIENT, 5000, 81);
+	in = lab_socket(&l, 7, ROLE_SERVED, 81, 5000);
+	lab_begin(&l);
+	lab_run(&l, 1, web, 0, 20);
+	lab_run(&l, 1, svc, 20, 65);
+	lab_run(&l, 1, web, 65, 100);
+	lab_away(&l, web, 20, 20, 20, 65, (struct absence){.why = WHY_PREEMPTED, .cpu = 1});
+	lab_away(&l, svc, 1, 20, 20, 20,
+		 AWAY(.obj_kind = OBJ_EPOLL, .syscall = syscall_nr("epoll_wait"), .by = BY_NET,
+		      .waker_obj = 7, .cpu = 1));
+	lab_op(&l, web, 10, 20, RECV(0, s, 10, .served = true));
+	lab_op(&l, web, 20, 66, SEND(0, out, AFTER(web, 10)));
+	lab_op(&l, web, 66, 70, RECV(0, out, 64, AFTER(web, 20), FROM(svc, 64, 1)));
+	lab_op(&l, web, 70, 100, SEND(0, s, .served = true, AFTER(web, 66)));
+	lab_op(&l, svc, 21, 64, RECV(1, in, 20, .served = true));
+	lab_op(&l, svc, 64, 100, SEND(1, in, .served = true, AFTER(svc, 21)));
+	r = lab_request(&l, "GET /", 10, 70, web, 10, web, 70, -1);
+	lab_request(&l, "GET /svc", 20, 64, svc, 21, svc, 64, 0);
+	lab_end(&l);
+	assert_string_equal(lab_walk_request(&l, &r),
+			    "10-20 web running/self = self\n"
+			    "20-64 svc running/callee via callee = svc (pid 20)\n"
+			    "64-65 web runqueue/neighbour = /svc\n"
+			    "65-70 web running/self = self\n");
+	lab_fini(&l);
+}
+
 /* Of an absence only the beginning was seen; an operation inside shows that it had ended. */
 static void came_back_unseen(void **state)
 {
@@ -1124,6 +1168,7 @@ int main(void)
 		cmocka_unit_test(cgi_program),
 		cmocka_unit_test(sleeps_beside_data),
 		cmocka_unit_test(preempted_by_callee),
+		cmocka_unit_test(queued_behind_callee),
 		cmocka_unit_test(came_back_unseen),
 		cmocka_unit_test(worker_for_a_victim),
 		cmocka_unit_test(open_waits),
